@@ -2,6 +2,7 @@
 package bodies
 
 import (
+	"context"
 	"os"
 	"slices"
 	"strings"
@@ -57,6 +58,16 @@ func (Hardware) Serial(root *os.Root) (string, error) { return of(root).Serial(r
 
 // Boot returns how the system was started.
 func (Hardware) Boot(root *os.Root) (env.Boot, error) { return of(root).Boot(root) }
+
+// Display returns what opens the display of the robot in a folder; nil: its species has none.
+func Display(root *os.Root) func(context.Context, *os.Root) (species.Display, error) {
+	kind, err := robotfs.Species(root)
+	if err != nil {
+		kind = thing.Vector
+	}
+	s, _ := Of(kind)
+	return s.Display
+}
 
 func of(root *os.Root) env.Hardware {
 	kind, _ := robotfs.Species(root) // platform.ID reads it too, and says what is wrong with it

@@ -192,6 +192,10 @@ func (m *Mind) Watch(ctx context.Context, rate float64, give func(mindlink.Frame
 	if b.parts&clip.Display == 0 {
 		return errNoDisplay()
 	}
+	return m.watch(ctx, rate, give)
+}
+
+func (m *Mind) watch(ctx context.Context, rate float64, give func(mindlink.Frame) error) error {
 	w := &watcher{every: time.Duration(float64(time.Second) / rate), next: make(chan mindlink.Frame, 1)}
 	if err := m.in(ctx, func(time.Duration) { m.screen.watchers[w] = true }); err != nil {
 		return err

@@ -34,7 +34,15 @@ type Own struct {
 	// Color returns the colour of the eyes that the owner chose; false: none. It is called twice a second. nil: the usual colour.
 	Color func() (face.Color, bool)
 	Sound Sound
+	// Display shows the pictures that look gives on the robot's own display, until ctx ends. An error: it begins again a while later. nil: it has none.
+	Display Display
 }
+
+// Display is a display of the robot's own.
+type Display func(ctx context.Context, look func(give func(*face.Picture) error) error) error
+
+// displayRate is how many pictures a second such a display is given (VEC-DSP-01).
+const displayRate = 30
 
 // noticesEvery is how often notices, the colour and the volume are looked for.
 const noticesEvery = 500 * time.Millisecond
@@ -69,11 +77,20 @@ func Serve(ctx context.Context, log *slog.Logger, root *os.Root, own Own) error 
 		core.Handle(msg)
 		m.Hear(msg)
 	}
-	return runner.Run(ctx, log, runner.Config{},
-		runner.Service{Name: "corelink", Run: func(ctx context.Context) error { return link.Run(ctx, hear) }},
-		runner.Service{Name: "mind", Run: m.Run, Fatal: true},
-		runner.Service{Name: "notices", Run: func(ctx context.Context) error { return m.show(ctx, own) }},
-		runner.Service{Name: "mindlink", Run: func(ctx context.Context) error { return mindlink.Serve(ctx, root, m, m) }})
+	services := []runner.Service{
+		{Name: "corelink", Run: func(ctx context.Context) error { return link.Run(ctx, hear) }},
+		{Name: "mind", Run: m.Run, Fatal: true},
+		{Name: "notices", Run: func(ctx context.Context) error { return m.show(ctx, own) }},
+		{Name: "mindlink", Run: func(ctx context.Context) error { return mindlink.Serve(ctx, root, m, m) }},
+	}
+	if own.Display != nil {
+		services = append(services, runner.Service{Name: "display", Run: func(ctx context.Context) error {
+			return own.Display(ctx, func(give func(*face.Picture) error) error {
+				return m.watch(ctx, displayRate, func(f mindlink.Frame) error { return give(f.Picture) })
+			})
+		}})
+	}
+	return runner.Run(ctx, log, runner.Config{}, services...)
 }
 
 // show looks for notices, the colour of the eyes and the volume until ctx ends.

@@ -76,7 +76,7 @@ Programs that listen hear the robot on every machine. -sound device plays on thi
 				return err
 			}
 			shows := append(notices.Of(dir, cli.Getenv(cmd.Context())), notices.Boot(dir, log, monoclock.Now))
-			return mind.Serve(cmd.Context(), log, dir, mind.Own{Seed: seed(dir), Motions: Motions, Notices: shows, Color: Color(dir, log), Sound: sound})
+			return mind.Serve(cmd.Context(), log, dir, mind.Own{Seed: seed(dir), Motions: Motions, Notices: shows, Color: Color(dir, log), Sound: sound, Display: Display(dir, log)})
 		},
 	}
 	cmd.Flags().StringVar(&root, "root", "/", "the robot's root folder `DIR`")

@@ -20,6 +20,7 @@ import (
 	"kennel/edge/core/corelink"
 	"kennel/edge/env"
 	"kennel/edge/env/robotfs"
+	"kennel/edge/face"
 	"kennel/edge/faultcode"
 	"kennel/edge/robot"
 	"kennel/edge/startup"
@@ -47,6 +48,9 @@ type Species struct {
 
 	Hardware env.Hardware // nil: a head as Vector's
 
+	// Display turns the display of the robot in a folder on; it is dark. fs.ErrNotExist is in the error's chain if it has none. nil: no body has one.
+	Display func(ctx context.Context, root *os.Root) (Display, error)
+
 	// Page is its part of the robot's own page (edge/gateway/scratch): part.mjs, whose default export makes a section of the page, part.css and what both need.
 	// nil: it has none.
 	Page fs.FS
@@ -54,6 +58,13 @@ type Species struct {
 
 // Word returns the name of the species as flags and folders have it, such as "amigobot".
 func (s Species) Word() string { return strings.ToLower(s.Name()) }
+
+// Display is a display that is on. It belongs to one goroutine. After an error it must be opened again.
+type Display interface {
+	Show(*face.Picture) error
+	Light(level float64) error // its backlight, 0 to 1; what is beyond that is limited
+	Close() error
+}
 
 // Model is one model of a species.
 type Model struct {

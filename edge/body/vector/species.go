@@ -3,10 +3,12 @@ package vector
 
 import (
 	"context"
+	"os"
 
 	"kennel/edge/body"
 	"kennel/edge/body/species"
 	"kennel/edge/body/vector/factory"
+	"kennel/edge/body/vector/panel"
 	"kennel/edge/body/vector/vectordriver"
 	"kennel/edge/body/vector/vectorplant"
 	"kennel/edge/core/control"
@@ -27,4 +29,5 @@ var Species = species.Species{
 	Fault:    func(err error) faultcode.Code { return faultcode.Code(vectordriver.FaultOf(err)) },
 	Equip:    equip,
 	Hardware: factory.Hardware{},
+	Display:  func(ctx context.Context, root *os.Root) (species.Display, error) { return panel.Open(ctx, root) },
 }

@@ -48,13 +48,7 @@ func open(path string, hertz uint32) (Bus, error) {
 	return openSPI(path, hertz)
 }
 
-// Ioctls and the message of Linux' spidev (include/uapi/linux/spi/spidev.h).
-const (
-	spiWriteMode  = 0x40016b01
-	spiWriteBits  = 0x40016b03
-	spiWriteHertz = 0x40046b04
-	spiMessage    = 0x40206b00 // of one transfer
-)
+const spiMessage = 0x40206b00 // the ioctl of Linux' spidev for a message of one transfer (include/uapi/linux/spi/spidev.h)
 
 // spiTransfer is struct spi_ioc_transfer.
 type spiTransfer struct {
@@ -75,39 +69,12 @@ type spidev struct {
 	tx, rx  [MaxTransfer]byte
 }
 
-// openSPI opens a channel for one owner (part of VEC-ARCH-08): mode 0, 8 bits.
 func openSPI(path string, hertz uint32) (*spidev, error) {
-	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	fd, err := rawfd.OpenSPI(path, hertz)
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+		return nil, err
 	}
-	s := &spidev{fd: fd, path: path}
-	mode, bits := uint8(0), uint8(8)
-	s.message.hertz, s.message.bits = hertz, bits
-	err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
-	if err == unix.EWOULDBLOCK {
-		err = errors.New("another program uses these sensors")
-	}
-	for _, set := range []struct {
-		what    string
-		request uintptr
-		value   unsafe.Pointer
-	}{
-		{"mode", spiWriteMode, unsafe.Pointer(&mode)}, {"bits of a word", spiWriteBits, unsafe.Pointer(&bits)},
-		{"clock", spiWriteHertz, unsafe.Pointer(&hertz)},
-	} {
-		if err != nil {
-			break
-		}
-		if _, _, no := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), set.request, uintptr(set.value)); no != 0 {
-			err = fmt.Errorf("set the %s: %w", set.what, no)
-		}
-	}
-	if err != nil {
-		_ = unix.Close(fd) // the reason why is the error that counts
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return s, nil
+	return &spidev{fd: fd, path: path, message: spiTransfer{hertz: hertz, bits: 8}}, nil
 }
 
 // Transfer implements Bus.

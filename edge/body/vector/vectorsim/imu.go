@@ -298,11 +298,16 @@ func (x *steppedSensors) Newest(in *body.Inertial) bool {
 // ServeIMU lets the chip answer on a Unix socket at path until ctx ends: a datagram for each transfer and one back. It starts the chip, and takes
 // the place of a socket that an earlier one left there.
 func ServeIMU(ctx context.Context, path string, c *IMU) error {
-	ln, err := listenIMU(path)
-	if err != nil {
-		return fmt.Errorf("vectorsim: inertial sensors: %w", err)
-	}
 	c.PowerOn(monoclock.Now())
+	return serveChip(ctx, path, "inertial sensors", c.serve)
+}
+
+// serveChip lets a chip on a bus listen on a Unix socket at path until ctx ends. serve serves one connection.
+func serveChip(ctx context.Context, path, what string, serve func(*net.UnixConn)) error {
+	ln, err := listenChip(path)
+	if err != nil {
+		return fmt.Errorf("vectorsim: %s: %w", what, err)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -319,18 +324,18 @@ func ServeIMU(ctx context.Context, path string, c *IMU) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("vectorsim: inertial sensors: %w", err)
+			return fmt.Errorf("vectorsim: %s: %w", what, err)
 		}
 		wg.Go(func() {
 			defer conn.Close() // nothing waits in it that counts
 			defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-			c.serve(conn)
+			serve(conn)
 		})
 	}
 }
 
-// listenIMU listens at a path of any length: an address takes 108 bytes, so it is named within its folder.
-func listenIMU(path string) (ln *net.UnixListener, err error) {
+// listenChip listens at a path of any length: an address takes 108 bytes, so it is named within its folder.
+func listenChip(path string) (ln *net.UnixListener, err error) {
 	if st, err := os.Lstat(path); err == nil && st.Mode()&os.ModeSocket == 0 {
 		return nil, fmt.Errorf("%s exists and is not a socket, want an unused name", path)
 	}
