@@ -2,10 +2,12 @@ package arch
 
 import (
 	"bufio"
+	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"go/types"
+	"io/fs"
 	"os"
 	"os/exec"
 	"slices"
@@ -19,7 +21,25 @@ const (
 	maxFanOut  = 30 // packages of ours that one package imports
 	maxMethods = 12 // of an interface
 	maxLines   = 90 // of a function
+
+	maxTestLines = 600 // of a file of tests
 )
+
+// TestTestFiles: a file of tests is short enough to be read.
+func TestTestFiles(t *testing.T) {
+	eachFile(t, parser.PackageClauseOnly, func(name string, _ *ast.File) {
+		if !strings.HasSuffix(name, "_test.go") {
+			return
+		}
+		src, err := fs.ReadFile(house(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := bytes.Count(src, []byte("\n")); n > maxTestLines {
+			t.Errorf("%s has %d lines, want at most %d", name, n, maxTestLines)
+		}
+	})
+}
 
 // TestSizes: no package imports, no interface has and no function is more than the limits above. testdata/sizes.txt names what is still larger, and how
 // large it is: a line's number only goes down, and a line that is no longer needed goes.
