@@ -259,7 +259,7 @@ func (g *grams) fill(l *language, known func(string) bool) {
 	}
 }
 
-// Means returns intent and parameters of text as one word for comparison, "" if it is unmatched, and whether no word of it is left over.
+// Means returns the intent and then in brackets the parameters of text as one word for comparison, "" if it is unmatched, and whether no word of it is left over.
 func (m *Matcher) Means(text string) (meaning string, whole bool) {
 	got := m.Match(text)
 	if got.UserIntent == "" {

@@ -84,6 +84,8 @@ func choose(phrase, wish sentence, others []rival, means func(string) (meaning s
 			wish.sure = max(wish.sure, phrase.sure)
 		}
 		switch {
+		case phrase.sure >= 0.5 && known != meaning && intentOf(known) == intentOf(meaning):
+			wish.sure = 0 // one of them has the value wrong, and of 7 such utterances the grammar had 3 and the language model 2 right
 		case margin == far && whole:
 			wish.sure = surer(wish.sure, alone)
 		case phrase.text == wish.text || known == meaning && (margin >= 0 || phrase.sure >= 0.5):
@@ -94,6 +96,12 @@ func choose(phrase, wish sentence, others []rival, means func(string) (meaning s
 		}
 	}
 	return wish.text, wish.sure
+}
+
+// intentOf returns the part of a meaning before its parameters.
+func intentOf(meaning string) string {
+	intent, _, _ := strings.Cut(meaning, "[")
+	return intent
 }
 
 // surer adds by to the logarithm of the odds of p.

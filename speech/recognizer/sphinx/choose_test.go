@@ -36,6 +36,8 @@ func TestChoose(t *testing.T) {
 		"words left over, but sure":           {sentence{"stop it", 0.1}, sentence{"spin left", 0.9}, far, "spin left", true},
 		"words left over, the grammar too":    {sentence{"spin", 0.1}, sentence{"spin left", 0.7}, far, "spin left", true},
 		"the grammar alone":                   {sentence{"stop it", 0.99}, sentence{"other words", 0.4}, near, "other words", false},
+		"another value":                       {sentence{"spin[left]", 0.6}, sentence{"spin[right]", 0.9}, nil, "spin[right]", false},
+		"another value, the grammar unsure":   {sentence{"spin[left]", 0.4}, sentence{"spin[right]", 0.9}, nil, "spin[right]", true},
 		"no wish":                             {sentence{"stop it", 0.1}, sentence{"other words", 0.6}, near, "other words", true},
 		"a custom phrase":                     {sentence{"own phrase", 0.9}, sentence{"spin a top", 0.6}, far, "own phrase", true},
 		"a custom phrase, in part a wish":     {sentence{"spin left", 0.9}, sentence{"stop it", 0.6}, nil, "spin left", true},

@@ -31,8 +31,8 @@ type Config struct {
 	// Model makes a language model in the ARPA format, of those words that general has; general is how frequent they are in English. Nil: sentences of the grammar
 	// alone are heard.
 	Model func(general map[string]float64) string
-	// Means returns what a sentence means, "" being nothing, and whether none of its words is left over. It is needed with Model: what may as well mean something
-	// else was not understood.
+	// Means returns what a sentence means, "" being nothing, parameters last in brackets, and whether none of its words is left over. It is needed with Model: what
+	// may as well mean something else was not understood.
 	Means func(text string) (meaning string, whole bool)
 
 	Program  string        // default pocketsphinx_batch
