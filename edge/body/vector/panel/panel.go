@@ -40,7 +40,7 @@ const (
 	hertz       = 17_500_000 // of the bus
 	maxTransfer = 4096       // bytes that the kernel takes at once
 	firstColumn = 28         // of the memory, that is seen
-	apart       = 6          // lines between two changed areas that are worth a window of its own: each takes six transfers
+	apart       = 6          // this many equal lines between two changed ones begin another window, which takes six transfers
 )
 
 // command is one of the controller's, its parameters, and how long it takes.
@@ -60,7 +60,7 @@ var begin = []command{
 	{0xB7, []byte{0x72}, 0},                         // voltages of the gates: 14.97 and -8.23 V
 	{0xBB, []byte{0x3B}, 0},                         // VCOM: 1.575 V
 	{0xC0, []byte{0x2C}, 0},                         // control of the panel
-	{0xC2, []byte{0x01}, 0},                         // the next two hold
+	{0xC2, []byte{0x01}, 0},                         // the next two registers count
 	{0xC3, []byte{0x14}, 0},                         // VRH
 	{0xC4, []byte{0x20}, 0},                         // VDV
 	{0xC6, []byte{0x0F}, 0},                         // 60 frames a second

@@ -29,15 +29,15 @@ func connect(root *os.Root) (wire, error) {
 	return openSPI(root)
 }
 
-// Pins of the processor, as its second controller counts them.
+// Numbers of the pins, to which the base of their controller is added.
 const (
 	pinData    = 110
 	pinReset   = 96
 	pinReset55 = 55 // of the panels of another maker
-	pinCommon  = 911
+	pinCommon  = 911 // the base, where no file says it
 )
 
-// Folders of the pins' controller, below the root; what is in its file base is added to the numbers.
+// Folders of the pins' controller, below the root; its file base has the base.
 var controllers = []string{"sys/devices/soc/1000000.pinctrl/gpio/gpiochip0", "sys/devices/platform/soc/1000000.pinctrl/gpio/gpiochip0"}
 
 // bus is a controller on a channel of the kernel's, with pins for what the bus has no wire for.
