@@ -33,7 +33,7 @@ func connect(root *os.Root) (wire, error) {
 const (
 	pinData    = 110
 	pinReset   = 96
-	pinReset55 = 55 // of the panels of another maker
+	pinReset55 = 55  // of the panels of another maker
 	pinCommon  = 911 // the base, where no file says it
 )
 
