@@ -45,7 +45,7 @@ func NewLCD() *LCD {
 	l := &LCD{}
 	for y := range l.memory {
 		for x := range l.memory[y] {
-			l.memory[y][x] = uint16(x*2654435761 + y*40503)
+			l.memory[y][x] = uint16(uint32(x)*40503 ^ uint32(y)*12345)
 		}
 	}
 	l.reset(0)
