@@ -2,6 +2,7 @@ package install
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"errors"
 	"maps"
@@ -201,6 +202,32 @@ func TestCut(t *testing.T) {
 	}
 	if all < 3 || nothing < 8 {
 		t.Errorf("%d times all and %d times nothing: the cuts are not where they should be", all, nothing)
+	}
+}
+
+// TestDeaf: a robot that answers no more after the login is waited for no longer than the caller says.
+func TestDeaf(t *testing.T) {
+	r := newRobot(t, "stock")
+	r.Deaf = true
+	s, err := Dial(t.Context(), r.login())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.Run(ctx, "true", nil)
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("it still waits")
 	}
 }
 

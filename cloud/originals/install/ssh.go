@@ -29,10 +29,14 @@ type Login struct {
 const (
 	loginTime  = 15 * time.Second
 	scriptTime = 2 * time.Minute
+	lostTime   = time.Second // until what was under way has heard that the connection is lost
 )
 
 // Shell runs scripts on a robot over one SSH connection. It implements Robot.
-type Shell struct{ client *ssh.Client }
+type Shell struct {
+	client *ssh.Client
+	lost   chan struct{} // closed when the connection has ended
+}
 
 // Dial logs in as root. Errors say what to do.
 func Dial(ctx context.Context, l Login) (*Shell, error) {
@@ -55,7 +59,12 @@ func Dial(ctx context.Context, l Login) (*Shell, error) {
 	switch {
 	case err == nil:
 		_ = conn.SetDeadline(time.Time{})
-		return &Shell{ssh.NewClient(c, chans, reqs)}, nil
+		s := &Shell{ssh.NewClient(c, chans, reqs), make(chan struct{})}
+		go func() {
+			defer close(s.lost)
+			_ = s.client.Wait() // why is the error of what was under way
+		}()
+		return s, nil
 	case refused != nil:
 		err = refused
 	case strings.Contains(err.Error(), "unable to authenticate"):
@@ -99,19 +108,28 @@ func (l Login) check(name string, remote net.Addr, key ssh.PublicKey) error {
 func (s *Shell) Run(ctx context.Context, script string, stdin []byte) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, scriptTime)
 	defer cancel()
-	session, err := s.client.NewSession()
-	if err != nil {
-		return "", fmt.Errorf("connection lost: %w", err)
-	}
-	defer session.Close()
 	var out, errOut bytes.Buffer
-	session.Stdin, session.Stdout, session.Stderr = bytes.NewReader(stdin), &out, &errOut
 	ended := make(chan error, 1) // a robot that has left the network never answers
-	go func() { ended <- session.Run(script) }()
+	go func() {
+		session, err := s.client.NewSession()
+		if err == nil {
+			context.AfterFunc(ctx, func() { _ = session.Close() }) // Run has returned
+			session.Stdin, session.Stdout, session.Stderr = bytes.NewReader(stdin), &out, &errOut
+			err = session.Run(script)
+		}
+		ended <- err
+	}()
+	var err error
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
 		return "", fmt.Errorf("the robot does not answer: %w", ctx.Err())
+	case <-s.lost:
+		select { // what was under way ends with the connection; a session that begins just then may wait for ever
+		case err = <-ended:
+		case <-time.After(lostTime):
+			return "", errors.New("connection lost")
+		}
 	}
 	if e, ok := errors.AsType[*ssh.ExitError](err); ok {
 		return "", Failed{e.ExitStatus(), strings.TrimSpace(errOut.String())}

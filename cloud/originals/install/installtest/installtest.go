@@ -39,7 +39,8 @@ type Robot struct {
 	Host ssh.PublicKey
 	// Cut is the script while which the connection is lost: 1 is the first; 0: never. Scripts is how many there were.
 	Cut, Scripts int
-	UID          int // of the login
+	UID          int  // of the login
+	Deaf         bool // it answers no more after a login
 
 	t     *testing.T
 	dir   string // of the files
@@ -153,6 +154,9 @@ func (r *Robot) serve(conn net.Conn) {
 	}
 	go ssh.DiscardRequests(requests)
 	for n := range channels {
+		if r.Deaf {
+			continue
+		}
 		ch, reqs, err := n.Accept()
 		if err != nil {
 			return
