@@ -205,7 +205,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestDeaf: a robot that answers no more after the login is waited for no longer than the caller says.
+// TestDeaf: a robot that does not answer after the login is waited for no longer than the caller says.
 func TestDeaf(t *testing.T) {
 	r := newRobot(t, "stock")
 	r.Deaf = true

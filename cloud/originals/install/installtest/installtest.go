@@ -40,7 +40,7 @@ type Robot struct {
 	// Cut is the script while which the connection is lost: 1 is the first; 0: never. Scripts is how many there were.
 	Cut, Scripts int
 	UID          int  // of the login
-	Deaf         bool // it answers no more after a login
+	Deaf         bool // it does not answer after a login
 
 	t     *testing.T
 	dir   string // of the files
