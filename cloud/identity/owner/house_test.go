@@ -179,7 +179,7 @@ func (p process) has(t testing.TB, account string, id thing.ID) {
 	got, err := p.Owner(t.Context(), id)
 	if account == "" {
 		if errs.KindOf(err) != errs.NotFound {
-			t.Errorf("%s is owned by %q, %v; want nobody", id, got, err)
+			t.Errorf("%s is owned by %q, %v; want no owner", id, got, err)
 		}
 		return
 	}

@@ -252,13 +252,13 @@ func (l *Loop) followBody(now time.Duration) {
 		return
 	}
 	ahead := l.sense.Seq - l.seq
-	anew := l.sense.Epoch != l.epoch
+	restarted := l.sense.Epoch != l.epoch
 	l.seq, l.epoch = l.sense.Seq, l.sense.Epoch
 	counted := ahead > 0 // not every driver counts
-	if l.first || anew || !counted {
+	if l.first || restarted || !counted {
 		ahead = 1
 	}
-	if anew {
+	if restarted {
 		l.rhythm.shift(now)
 	} else {
 		shifts := l.rhythm.shifts

@@ -236,16 +236,22 @@ func (p *Panel) area(a area, pic *face.Picture) error {
 // Close lets the display sleep.
 func (p *Panel) Close() error { return errors.Join(p.send(sleepIn, nil), p.wire.Close()) }
 
-// The files of the backlight, and the most that it may have (part of VEC-DSP-16).
-var lights = []string{"sys/class/leds/face-backlight-left/brightness", "sys/class/leds/face-backlight-right/brightness"}
+// The files of the backlight, of which a panel has one or two, and the most that it may have (part of VEC-DSP-16).
+var lights = []string{"face-backlight-left", "face-backlight-right", "face-backlight"}
 
 const mostLight = 20
 
 // Light sets the backlight, 0 to 1; what is beyond that is limited.
 func (p *Panel) Light(level float64) error {
 	n := int(min(max(level, 0), 1)*mostLight + 0.5)
+	missing := 0
 	for _, name := range lights {
-		if err := write(p.root, name, strconv.Itoa(n)); err != nil {
+		switch err := write(p.root, "sys/class/leds/"+name+"/brightness", strconv.Itoa(n)); {
+		case errors.Is(err, os.ErrNotExist):
+			if missing++; missing == len(lights) {
+				return fmt.Errorf("backlight: %w", err)
+			}
+		case err != nil:
 			return fmt.Errorf("backlight: %w", err)
 		}
 	}
