@@ -13,6 +13,7 @@ type activity struct {
 	set               func(parameter string, value float64)
 	head, lift, tread course
 	spin              float64 // deg/s, as it was told last
+	accelerates       float64 // mm/s², of the treads
 }
 
 // course is how one part moved.
@@ -65,16 +66,21 @@ func (a *activity) drives(now time.Duration, forward, turning float64) {
 		spin = 0
 	}
 	dt, t := (now - a.tread.at).Seconds(), &a.tread
+	a.accelerates = 0
 	if t.moving || speed != 0 {
-		accelerate := 0.0
 		if t.known && dt > 0 {
-			accelerate = (speed - t.speed) / dt
+			a.accelerates = (speed - t.speed) / dt
 		}
 		a.set("Robot_Vic_Tread_Speed", speed)
-		a.set("Robot_Vic_Tread_Accelerate", accelerate)
+		a.set("Robot_Vic_Tread_Accelerate", a.accelerates)
 	}
 	if spin != 0 || a.spin != 0 {
 		a.set("Robot_Vic_Tread_Spin_Speed", spin)
 	}
 	*t, a.spin = course{known: true, moving: speed != 0 || t.speed != 0, at: now, speed: speed}, spin
+}
+
+// moving returns how fast the treads drove the body when robotd told of it last: m/s and m/s² forward.
+func (a *activity) moving() (speed, acceleration float64) {
+	return a.tread.speed / 1000, a.accelerates / 1000
 }

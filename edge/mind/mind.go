@@ -20,6 +20,7 @@ import (
 	"kennel/edge/face"
 	"kennel/edge/face/sprite"
 	"kennel/edge/mind/mindlink"
+	"kennel/edge/mind/mood"
 	"kennel/edge/robot/claim"
 	"kennel/edge/sound/palette"
 	"kennel/infra/api/motionwire"
@@ -35,9 +36,10 @@ type Config struct {
 	Log     *slog.Logger
 	Now     func() time.Duration // CLOCK_MONOTONIC, as robotd's
 	Seed    uint64
-	Motions Motions     // nil: no body has any
-	Sound   Sound       // what the robot plays and says
-	Sprites *sprite.Set // pictures of clips; nil: Kennel's own
+	Motions Motions      // nil: no body has any
+	Sound   Sound        // what the robot plays and says
+	Sprites *sprite.Set  // pictures of clips; nil: Kennel's own
+	Mood    *mood.Config // nil: Kennel's own
 }
 
 // Motions are the motions that a body does by its joints: those of its own library, and those that its owner uploaded. The methods are safe for concurrent use.
@@ -66,6 +68,8 @@ type Mind struct {
 	over chan struct{} // closed when Run has ended
 
 	gestures chan string // of the button
+	stirs    chan string // what may move the mood
+	senses   senses      // of Hear's goroutine
 	docked   atomic.Bool // the robot is on its charger
 
 	// Of the loop.
@@ -80,6 +84,7 @@ type Mind struct {
 	screen  display
 	audio   *audio
 	moves   activity
+	feels   feelings
 	frame   clip.Frame
 	fired   []clip.Fired
 	active  time.Duration // until when the loop runs though nothing plays: faces settle
@@ -116,12 +121,17 @@ func New(cfg Config) (*Mind, error) {
 	if cfg.Sprites == nil {
 		cfg.Sprites = repertoire.Sprites()
 	}
+	if cfg.Mood == nil {
+		cfg.Mood = mood.Own()
+	}
 	a, err := newAudio(cfg)
 	if err != nil {
 		return nil, err
 	}
-	m := &Mind{cfg: cfg, asks: make(chan func(time.Duration)), over: make(chan struct{}), gestures: make(chan string, 4), chooser: clip.NewChooser(cfg.Library, cfg.Seed), audio: a}
+	m := &Mind{cfg: cfg, asks: make(chan func(time.Duration)), over: make(chan struct{}), gestures: make(chan string, 4), stirs: make(chan string, 32), chooser: clip.NewChooser(cfg.Library, cfg.Seed), audio: a}
 	m.moves.set = a.engine.SetMood
+	m.feels = feelings{mood: mood.New(cfg.Mood), set: a.engine.SetMood, moving: m.moves.moving, readers: map[chan mindlink.Feeling]bool{}, simple: mood.Default}
+	m.feels.audio()
 	m.player = clip.NewPlayer(clip.Vector, &m.locks, cfg.Seed)
 	m.screen = display{drawer: face.NewDrawer(face.Standard), chosen: face.Teal, watchers: map[*watcher]bool{}}
 	return m, nil
@@ -146,6 +156,8 @@ func (m *Mind) Run(ctx context.Context) error {
 	defer func() { <-heard }()
 	tick := time.NewTicker(clip.Step)
 	defer tick.Stop()
+	fade := time.NewTicker(moodEvery)
+	defer fade.Stop()
 	running := true
 	for ctx.Err() == nil {
 		now := m.cfg.Now()
@@ -160,6 +172,10 @@ func (m *Mind) Run(ctx context.Context) error {
 		case <-ctx.Done():
 		case f := <-m.asks:
 			f(m.cfg.Now())
+		case what := <-m.stirs:
+			m.feels.happened(m.cfg.Now(), what)
+		case <-fade.C:
+			m.feels.fade(m.cfg.Now())
 		case <-tick.C:
 			m.step(m.cfg.Now())
 		}
@@ -255,6 +271,8 @@ func (m *Mind) finish(now time.Duration, e ending) {
 	m.turn.track.end(e.done)
 	m.turn.ended <- e // its only writer: the turn is the loop's no longer
 	m.turn, m.active, m.beat = nil, now+time.Second, 0
+	m.feels.command = false
+	m.feels.audio()
 	m.screen.scene, m.screen.sceneOf = nil, nil
 }
 
@@ -418,7 +436,7 @@ func (m *Mind) choose(ctx context.Context, b *body, r *mindlink.Request) (c *cli
 		return c, o, nil
 	}
 	if err := m.in(ctx, func(now time.Duration) {
-		c, err = m.chooser.Choose(now, r.Trigger, clip.AnyMood, -o.Head*180/math.Pi)
+		c, err = m.chooser.Choose(now, r.Trigger, m.feels.mood.Simple(), -o.Head*180/math.Pi)
 	}); err != nil {
 		return nil, o, err
 	}
@@ -478,6 +496,8 @@ func (m *Mind) play(ctx context.Context, b *body, r mindlink.Request, tell func(
 		if m.imageOf == r.Program {
 			m.dropImage()
 		}
+		m.feels.command = o.Level == clip.Command
+		m.feels.audio()
 		start := now
 		if b.parts&c.Parts()&clip.Speaker != 0 {
 			if t.track, err = m.audio.begin(now, c, o); t.track != nil {
@@ -581,6 +601,7 @@ func (m *Mind) follow(ctx context.Context, t *turn, b mindlink.Began, tell func(
 // Hear takes the messages of robotd, beside the client's Handle. It does not block.
 func (m *Mind) Hear(msg corelink.Message) {
 	m.hearGesture(msg)
+	m.hearFeelings(msg)
 	if at, ok := msg.(*corelink.Motion); ok {
 		select {
 		case m.asks <- func(now time.Duration) {

@@ -16,7 +16,9 @@ import (
 	"kennel/edge/face/screen"
 	"kennel/edge/face/sprite"
 	"kennel/edge/mind/mindlink"
+	"kennel/edge/mind/mood"
 	"kennel/infra/cli/version"
+	"kennel/infra/logging"
 	"kennel/infra/runner"
 )
 
@@ -47,13 +49,13 @@ const displayRate = 30
 // noticesEvery is how often notices, the colour and the volume are looked for.
 const noticesEvery = 500 * time.Millisecond
 
-// resources reads the sprites of the robot in a folder, if it has any.
-func resources(root *os.Root) sprite.Source {
+// resources are the resources of the robot in a folder, if it has any.
+func resources(root *os.Root) fs.FS {
 	dir, err := fs.Sub(root.FS(), robotfs.Resources)
 	if err != nil {
 		panic(err) // the path is a constant
 	}
-	return sprite.Files(dir)
+	return dir
 }
 
 // Serve runs the character of the robot in a folder, with Kennel's own animations, until ctx ends.
@@ -68,8 +70,12 @@ func Serve(ctx context.Context, log *slog.Logger, root *os.Root, own Own) error 
 	}
 	link := corelink.NewClient(root.Name(), corelink.WithHello(corelink.Hello{Program: mindlink.Program, Version: version.String(), PID: uint32(os.Getpid())}))
 	core := coreclient.New(link)
-	m, err := New(Config{Core: core, Program: mindlink.Program, Library: library, Moods: moods, Log: log, Now: monoclock.Now, Seed: own.Seed,
-		Motions: own.Motions(root, link, core), Sound: own.Sound, Sprites: repertoire.Sprites(resources(root))})
+	feels, problems := mood.Load(resources(root))
+	for _, p := range problems {
+		log.Warn("file of the mood not taken as it is", logging.Err, p)
+	}
+	m, err := New(Config{Mood: feels, Core: core, Program: mindlink.Program, Library: library, Moods: moods, Log: log, Now: monoclock.Now, Seed: own.Seed,
+		Motions: own.Motions(root, link, core), Sound: own.Sound, Sprites: repertoire.Sprites(sprite.Files(resources(root)))})
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,11 @@ func (f *Facade) behave(ctx context.Context, c client, call string, do func(cont
 	}
 	j := &job{f: f, t: t, a: &action{tag: behaviorTag}, wheels: true}
 	defer t.finish(j.a)
-	return do(ctx, h, j)
+	r, err := do(ctx, h, j)
+	if err == nil && !h.ended() {
+		f.feltBehavior(call, r)
+	}
+	return r, err
 }
 
 // driveOffCharger drives forward until the charger's contacts are left behind, and remembers where it is. A robot that is not on the charger has nothing to do.

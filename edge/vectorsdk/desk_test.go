@@ -32,6 +32,7 @@ import (
 	"kennel/edge/core/coreserver/coreservertest"
 	"kennel/edge/core/coreserver/robotdtest"
 	"kennel/edge/gateway"
+	"kennel/edge/mind/mindlink"
 	"kennel/edge/robot"
 	"kennel/edge/vectorsdk"
 	"kennel/infra/api/events"
@@ -63,7 +64,8 @@ type desk struct {
 	shelf   *shelf
 	updates updates
 	check   check
-	private atomic.Bool // the owner does not allow logs to be sent
+	felt    chan mindlink.Feel // what the mood was told
+	private atomic.Bool        // the owner does not allow logs to be sent
 }
 
 // shelf is a cloud with documents, of a robot that has an owner.
@@ -159,7 +161,8 @@ func newDeskOn(t testing.TB, before func(dir string), more ...robot.Part) *desk 
 	if d.album, err = photos.Open(root, ""); err != nil {
 		t.Fatal(err)
 	}
-	d.sdk = vectorsdk.New(vectorsdk.Config{Gateway: g, Root: root, Log: log, Photos: d.album, Intents: func() vectorsdk.Intents { return d.intents }, CubeScan: time.Millisecond, OS: "2.1.0.7", Build: "kennel", Documents: d.docs.Reach(), Features: d.gate.List,
+	d.felt = make(chan mindlink.Feel, 1000)
+	d.sdk = vectorsdk.New(vectorsdk.Config{Gateway: g, Root: root, Feel: func(x mindlink.Feel) { d.felt <- x }, Log: log, Photos: d.album, Intents: func() vectorsdk.Intents { return d.intents }, CubeScan: time.Millisecond, OS: "2.1.0.7", Build: "kennel", Documents: d.docs.Reach(), Features: d.gate.List,
 		Updates: &d.updates, Check: func(context.Context) conncheck.Report { return d.check.run() }, SendLogs: func(_ context.Context, reason string) (string, error) {
 			if d.private.Load() {
 				return "", errs.New(errs.Denied, "the owner does not allow it")

@@ -51,3 +51,8 @@ func Checks() func(ctx context.Context, began time.Time, check func(context.Cont
 
 // Finite returns an error for a message with a number that is none.
 func Finite(m proto.Message) error { return finite(m.ProtoReflect()) }
+
+// ActionEnded says that an action ended.
+func (f *Facade) ActionEnded(call string, code vectorpb.ActionResult_ActionResultCode) {
+	f.felt(call, code)
+}

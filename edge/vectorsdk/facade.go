@@ -16,11 +16,12 @@ import (
 	"kennel/edge/agent/health/conncheck"
 	"kennel/edge/cube"
 	"kennel/edge/gateway"
+	"kennel/edge/mind/mindlink"
 	"kennel/infra/kit/kitgrpc"
 	"kennel/infra/logging"
 )
 
-// Config configures a Facade. All but Photos, Radio, CubeScan, OS, Build and Exchange is required.
+// Config configures a Facade. All but Photos, Feel, Radio, CubeScan, OS, Build and Exchange is required.
 type Config struct {
 	Gateway   *gateway.Gateway
 	Root      *os.Root // the robot's
@@ -31,8 +32,9 @@ type Config struct {
 	Check     func(context.Context) conncheck.Report                            // tries the way to the cloud
 	SendLogs  func(ctx context.Context, reason string) (name string, err error) // collects logs, whose upload follows
 
-	Photos  Photos         // nil: the album cannot be read
-	Intents func() Intents // made after this part
+	Photos  Photos              // nil: the album cannot be read
+	Intents func() Intents      // made after this part
+	Feel    func(mindlink.Feel) // tells the robot's mood of something, and must not block; nil: nothing hears
 
 	Radio    cube.Radio    // for cubes; nil: the one behind the socket of the robot's folder
 	CubeScan time.Duration // how long the robot listens for cubes; 0: cube.DefaultScan
@@ -82,6 +84,9 @@ const (
 
 // New returns a facade that serves nothing before the gateway runs.
 func New(cfg Config) *Facade {
+	if cfg.Feel == nil {
+		cfg.Feel = func(mindlink.Feel) {}
+	}
 	f := &Facade{cfg: cfg, streams: map[string]int{}}
 	f.control.f = f
 	f.eye.switches = map[string]*imageSwitch{}

@@ -231,6 +231,7 @@ func (f *Facade) actBy(ctx context.Context, c client, p plan, do func(context.Co
 	if err != nil {
 		return nil, err
 	}
+	f.felt(p.call, code)
 	return result(code)
 }
 

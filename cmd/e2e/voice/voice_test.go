@@ -15,6 +15,7 @@ import (
 
 	"kennel/cmd/e2e/housetest"
 	"kennel/edge/agent/voice"
+	"kennel/edge/mind/mindlink"
 	"kennel/infra/freeaddr"
 )
 
@@ -213,6 +214,18 @@ func TestVoice(t *testing.T) {
 		t.Logf("%q after %v: pause %v, recogniser %v, ours %v, sound %v; %s", u[0], took.Round(time.Millisecond), a.pause, a.recognized.Round(time.Millisecond),
 			mine.Round(10*time.Microsecond), rest.Round(time.Millisecond), all[len(all)-1].Words())
 	}
+	// A robot that was spoken to likes people more for a while (part of VEC-EMO-08, VEC-INT-12): the voice of agentd reaches the mood of mindd.
+	housetest.Await(t, time.Minute, "the mood", func() (err error) {
+		var now mindlink.Feeling
+		seen := errors.New("seen")
+		if err = mindlink.NewClient(root).Feelings(t.Context(), func(f mindlink.Feeling) error { now = f; return seen }); errors.Is(err, seen) {
+			err = nil
+			if now.Emotions["Social"].Value <= 0 {
+				err = fmt.Errorf("%+v", now)
+			}
+		}
+		return err
+	})
 	half := func(all []time.Duration) time.Duration { slices.Sort(all); return all[(len(all)-1)/2] } // p50 by rank: of four, the second
 	t.Logf("from the end of speech to the intent in the robot: p50 %v; recogniser %v, ours %v, wait for sound %v", half(whole), half(recognized), half(ours), half(waited))
 	if right < least {

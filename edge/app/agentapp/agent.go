@@ -10,6 +10,7 @@ import (
 	"kennel/edge/agent/activity"
 	"kennel/edge/agent/das"
 	"kennel/edge/agent/docs"
+	"kennel/edge/agent/feelings"
 	"kennel/edge/agent/health"
 	"kennel/edge/agent/health/diag"
 	"kennel/edge/agent/health/diagnosis"
@@ -54,6 +55,7 @@ type Agent struct {
 	docs    *docs.Part
 	health  *health.Health
 	deeds   *activity.Activity
+	feels   *feelings.Feelings
 	people  *ownership.People
 	intents *intents.Intents
 	sdk     *vectorsdk.Facade // the original's interface; nil: the robot does not serve it

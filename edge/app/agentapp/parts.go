@@ -12,6 +12,7 @@ import (
 	"kennel/edge/agent/das"
 	"kennel/edge/agent/docs"
 	"kennel/edge/agent/features"
+	"kennel/edge/agent/feelings"
 	"kennel/edge/agent/health"
 	"kennel/edge/agent/health/diag"
 	"kennel/edge/agent/health/diagnosis"
@@ -27,6 +28,7 @@ import (
 	"kennel/edge/agent/release"
 	"kennel/edge/agent/teleop"
 	"kennel/edge/agent/teleop/simulator"
+	"kennel/edge/agent/voice"
 	"kennel/edge/app/agentapp/local"
 	"kennel/edge/app/agentapp/recovery"
 	"kennel/edge/app/agentapp/talk"
@@ -96,6 +98,7 @@ func (a *Agent) full() []step {
 		}},
 		{"commands", nil, []maker{
 			a.newIntents,
+			later(func() host.Part { return a.feels.Part() }),
 			a.newMotions,
 			a.newTeleop(simulator.NewClient(a.Root)),
 			a.newCommands,
@@ -223,6 +226,12 @@ func (a *Agent) newParameters(h *host.Host) (host.Part, error) {
 // newActivity counts what the robot does.
 func (a *Agent) newActivity(h *host.Host) (host.Part, error) {
 	a.deeds = activity.New(activity.Config{Emit: h.Emit, Stats: a.docs.AddStats})
+	mind := mindlink.NewClient(h.Dir)
+	a.feels = feelings.New(feelings.Config{Mind: mind, Runs: (&character{mind, h.Root, a.deeds}).Runs, Emit: h.Emit, Log: h.Log, Told: func(now mindlink.Feeling) {
+		if a.sdk != nil { // made before this part runs
+			a.sdk.Felt(now)
+		}
+	}})
 	return a.deeds.Part(), nil
 }
 
@@ -304,7 +313,7 @@ func (a *Agent) newGateway(h *host.Host) (host.Part, error) {
 	part := g.Part()
 	if a.Thing.Species() == thing.Vector {
 		sdk := vectorsdk.New(vectorsdk.Config{Gateway: g, Root: a.Root, Photos: a.album(), Intents: func() vectorsdk.Intents { return a.intents }, Log: a.Log, OS: a.OS, Build: version.String(), Exchange: a.people.Exchange,
-			Documents: a.docs.Reach(), Updates: a.updates, Check: talk.Check(h.Robot, a.link, a.cfg.Dial),
+			Documents: a.docs.Reach(), Updates: a.updates, Feel: a.feels.Feel, Check: talk.Check(h.Robot, a.link, a.cfg.Dial),
 			Features: func() []features.Feature { return a.intents.Features() }, // made after this part, as the logs are
 			SendLogs: func(ctx context.Context, reason string) (string, error) {
 				return a.logs.Send(ctx, diag.Request{Reason: reason})
@@ -398,7 +407,20 @@ func (a *Agent) newCommands(h *host.Host) (host.Part, error) {
 	}, nil
 }
 
+// heard passes events of the voice on.
+func (a *Agent) heard(e voice.Event) {
+	a.deeds.Heard(e)
+	if w := e.WakeWord; w != nil && a.sdk != nil {
+		if w.End == nil {
+			a.sdk.WakeWordHeard()
+		} else {
+			a.sdk.WakeWordAnswered(w.End.Heard, w.End.JSON)
+		}
+	}
+	a.feels.Heard(e)
+}
+
 func (a *Agent) newVoice(h *host.Host) (host.Part, error) {
 	return talk.Part(h.Robot, talk.Config{Cloud: a.link, Core: a.client, Docs: a.docs.Get, Allowed: a.events.AllowUpload, Inbox: a.intents, Fault: a.health.Fault,
-		Told: a.deeds.Heard, Ears: &a.ears, Dial: a.cfg.Dial}), nil
+		Told: a.heard, Ears: &a.ears, Dial: a.cfg.Dial}), nil
 }

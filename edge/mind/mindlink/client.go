@@ -117,6 +117,30 @@ func (c *Client) Hush(ctx context.Context, program string) error {
 	return c.ask(ctx, "/hush", Hush{program}, &struct{}{})
 }
 
+// Feel tells the robot's mood of what happened.
+func (c *Client) Feel(ctx context.Context, f Feel) error {
+	return c.ask(ctx, "/feel", f, &struct{}{})
+}
+
+// Feelings calls give with what the robot feels, at first and after each change, until give fails, ctx ends or mindd does. The error says which.
+func (c *Client) Feelings(ctx context.Context, give func(Feeling) error) error {
+	body, err := c.post(ctx, "/mood", struct{}{})
+	if err != nil {
+		return err
+	}
+	defer body.Close() // nothing buffered
+	lines := json.NewDecoder(body)
+	for {
+		var f Feeling
+		if err := lines.Decode(&f); err != nil {
+			return lost(ctx, err)
+		}
+		if err := give(f); err != nil {
+			return err
+		}
+	}
+}
+
 // Listen calls give with what the robot plays, until give fails, ctx ends or mindd does. The error says which. The first piece has no samples: it says that the
 // robot is heard from now on.
 func (c *Client) Listen(ctx context.Context, give func(Piece) error) error {

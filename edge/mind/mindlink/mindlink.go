@@ -12,6 +12,8 @@
 //	POST /sound   Sound     ─► likewise
 //	POST /stream  Stream, then chunks of 2 bytes of length and so many bytes of samples, one of length 0 at the end ─► likewise
 //	POST /hush    Hush      ─► {}
+//	POST /feel    Feel      ─► {}
+//	POST /mood    {}        ─► a line of JSON with a Feeling, as it is and for each change
 //	POST /listen  {}        ─► a Piece after the other: 28 bytes of place, time, samples missed, samples and bytes of text, then the samples and the text
 //
 // The socket is run/kennel-mind/socket below the robot's root. Its folder is for mindd's user and root alone.
@@ -263,6 +265,39 @@ type Lost struct {
 
 // MaxChunk is the most bytes of a chunk of a stream.
 const MaxChunk = math.MaxUint16
+
+// Feel tells the robot's mood of what happened: of emotion events by their names, or of an action's result.
+type Feel struct {
+	Events  []string `json:"events,omitempty"` // such as ReactToTriggerWord
+	Action  string   `json:"action,omitempty"` // such as PickupObject; "": none
+	Result  string   `json:"result,omitempty"` // of the action: Success, Retry or Abort
+	Program string   `json:"program"`
+}
+
+// Results of an action.
+const (
+	Success = "SUCCESS"
+	Retry   = "RETRY"
+	Abort   = "ABORT"
+)
+
+// Feeling tells what the robot feels, at first and whenever that changes.
+type Feeling struct {
+	Emotions     map[string]Emotion `json:"emotions"`
+	Simple       string             `json:"simple"`           // the simple mood
+	SimpleBefore string             `json:"simple_before"`    // the same, if it has not changed
+	Events       []string           `json:"events,omitempty"` // emotion events that changed it; none: it faded
+	Speed        float64            `json:"speed"`            // of the body, m/s forward
+	Acceleration float64            `json:"acceleration"`     // m/s²
+}
+
+// Emotion is one emotion of a Feeling. Before is its value before the change.
+type Emotion struct {
+	Value  float64 `json:"value"`
+	Before float64 `json:"before"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+}
 
 // Hush silences the robot: all speech and sounds end, whichever program began them.
 type Hush struct {

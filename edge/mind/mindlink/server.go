@@ -44,6 +44,10 @@ type Mind interface {
 	// Stream plays samples that next returns until it returns io.EOF, and blocks until they were heard. Another error of next ends it at once.
 	Stream(ctx context.Context, s Stream, next func() ([]int16, error), tell func(Progress) error) (Ended, error)
 	Hush(program string)
+	// Feel applies emotion events. An error with code "not_found": the robot has no effect of one of them, and none was applied.
+	Feel(ctx context.Context, f Feel) error
+	// Feelings calls give with what the robot feels, at first and after each change, until ctx ends or give fails.
+	Feelings(ctx context.Context, give func(Feeling) error) error
 	// Listen calls give with what the robot plays until ctx ends or give fails. An error: this body cannot be heard.
 	Listen(ctx context.Context, give func(Piece) error) error
 }
@@ -67,6 +71,8 @@ func Serve(ctx context.Context, root *os.Root, m Mind, d Display) error {
 	mux.Handle("POST /page", ask(func(ctx context.Context, p Page) (struct{}, error) { return struct{}{}, d.Page(ctx, p) }))
 	mux.Handle("POST /eyes", ask(func(ctx context.Context, e Eyes) (struct{}, error) { return struct{}{}, d.Eyes(ctx, e) }))
 	mux.Handle("POST /hush", ask(func(_ context.Context, h Hush) (struct{}, error) { m.Hush(h.Program); return struct{}{}, nil }))
+	mux.Handle("POST /feel", ask(func(ctx context.Context, f Feel) (struct{}, error) { return struct{}{}, m.Feel(ctx, f) }))
+	mux.HandleFunc("POST /mood", func(w http.ResponseWriter, r *http.Request) { feelings(w, r, m) })
 	mux.Handle("POST /play", told(m.Play))
 	mux.Handle("POST /say", told(m.Say))
 	mux.Handle("POST /sound", told(m.Sound))
@@ -118,19 +124,34 @@ func told[Req any](do func(context.Context, Req, func(Progress) error) (Ended, e
 // tellLines answers with a line for each progress of do.
 func tellLines(w http.ResponseWriter, do func(func(Progress) error) (Ended, error)) {
 	out := http.NewResponseController(w)
-	tell := func(p Progress) error {
-		b, err := json.Marshal(p)
-		if err != nil {
-			return err
-		}
-		return flush(out, w, append(b, '\n'))
-	}
+	tell := func(p Progress) error { return writeLine(out, w, p) }
 	ended, err := do(tell)
 	if err != nil {
 		kithttp.WriteError(w, err)
 		return
 	}
 	_ = tell(Progress{Ended: &ended}) // a caller that is gone hears nothing
+}
+
+// writeLine sends a line of JSON.
+func writeLine(out *http.ResponseController, w http.ResponseWriter, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return flush(out, w, append(b, '\n'))
+}
+
+// feelings tells what the robot feels until the caller leaves.
+func feelings(w http.ResponseWriter, r *http.Request, m Mind) {
+	out, begun := http.NewResponseController(w), false
+	err := m.Feelings(r.Context(), func(f Feeling) error {
+		begun = true
+		return writeLine(out, w, f)
+	})
+	if err != nil && !begun {
+		kithttp.WriteError(w, err)
+	}
 }
 
 // stream plays the samples of a request while they come.

@@ -378,7 +378,7 @@ func (e *Engine) SetParameter(o Object, parameter uint32, value float64, over ti
 	e.set(o, parameter, value, float64(max(0, over).Microseconds())/1000)
 }
 
-// SetMood sets a parameter of both game objects, such as Stimulation (part of VEC-SND-06).
+// SetMood sets a parameter of both game objects, such as Stimulation (VEC-SND-06).
 func (e *Engine) SetMood(parameter string, value float64) {
 	for o := range objects {
 		e.SetParameter(o, clip.SoundID(parameter), value, 0)
