@@ -253,7 +253,7 @@ with kennel.connect() as robot, robot.claim("robot.go") as wheels:
 `
 
 func measurePrograms(ctx context.Context, tb testing.TB, bin string) (all []measured, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 8*time.Minute)
 	defer cancel()
 	r, err := startSDKRobot(ctx, tb, bin)
 	if err != nil {
@@ -286,15 +286,38 @@ func measurePrograms(ctx context.Context, tb testing.TB, bin string) (all []meas
 	all = append(all, measured{bench.Line{Name: "sdk/subscriptions", Unit: "%", Less: true, Bound: 1,
 		Note: fmt.Sprintf("of a processor, robotd and agentd together, for %d subscriptions of %d slots at %d Hz while the robot turns, beside %.2f %% without; reference: the budget", sdkFollowers, sdkSlots, sdkRate, idle)},
 		bench.Pair{Value: max(0.01, busy-idle), Reference: sdkFollowing}})
-	var late [2]float64
-	for i, readers := range []int{0, sdkReaders} {
-		if late[i], err = lateBeside(ctx, tb, bin, readers, readSlots); err != nil {
-			return all, err
+	late, err := inTurns(func(busy bool) (float64, error) {
+		readers := 0
+		if busy {
+			readers = sdkReaders
 		}
+		return lateBeside(ctx, tb, bin, readers, readSlots)
+	})
+	if err != nil {
+		return all, err
 	}
 	return append(all, measured{bench.Line{Name: "sdk/loop", Unit: "us", Less: true, Bound: 1 / sdkLoop,
 		Note: fmt.Sprintf("lateness of 99 of 100 steps of the loop while %d programs read without a pause; reference: without them", sdkReaders)},
-		bench.Pair{Value: late[1], Reference: late[0]}}), nil
+		late}), nil
+}
+
+// loopTurns is how often the loop's lateness is measured beside programs and without them. One robot's 99th of 100 steps is up to three times as late as the next one's on
+// the same machine, so the medians are compared.
+const loopTurns = 3
+
+// inTurns measures in calm and under load, in turns, and returns the medians.
+func inTurns(measure func(busy bool) (float64, error)) (bench.Pair, error) {
+	var late [2][]float64
+	for range loopTurns {
+		for i, busy := range []bool{false, true} {
+			us, err := measure(busy)
+			if err != nil {
+				return bench.Pair{}, err
+			}
+			late[i] = append(late[i], us)
+		}
+	}
+	return bench.Pair{Value: bench.Median(late[1]), Reference: bench.Median(late[0])}, nil
 }
 
 // lateBeside returns by how many microseconds 99 of 100 steps of a fresh robot's loop are late at most while n programs do a part.
@@ -327,7 +350,7 @@ func startPunctual(ctx context.Context, tb testing.TB, bin string) (*sdkRobot, e
 
 // lateness returns by how many microseconds 99 of 100 steps of the loop were late at most, of a robot that started right before.
 func lateness(ctx context.Context, tb testing.TB, r *sdkRobot) (us float64, err error) {
-	s, err := watchLoop(ctx, r.dir, bench.Part(tb, sdkTime))
+	s, err := watchLoop(ctx, r.dir, bench.Part(tb, sdkTime/2))
 	if err != nil {
 		return 0, err
 	}
