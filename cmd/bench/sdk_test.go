@@ -14,11 +14,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"kennel/edge/body/monoclock"
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/core/coreclient"
+	"kennel/edge/core/corelink"
 	"kennel/edge/core/rt/rtlinux"
 	"kennel/infra/bench"
 	"kennel/infra/mqtt/mqtttest"
@@ -286,13 +289,7 @@ func measurePrograms(ctx context.Context, tb testing.TB, bin string) (all []meas
 	all = append(all, measured{bench.Line{Name: "sdk/subscriptions", Unit: "%", Less: true, Bound: 1,
 		Note: fmt.Sprintf("of a processor, robotd and agentd together, for %d subscriptions of %d slots at %d Hz while the robot turns, beside %.2f %% without; reference: the budget", sdkFollowers, sdkSlots, sdkRate, idle)},
 		bench.Pair{Value: max(0.01, busy-idle), Reference: sdkFollowing}})
-	late, err := inTurns(func(busy bool) (float64, error) {
-		readers := 0
-		if busy {
-			readers = sdkReaders
-		}
-		return lateBeside(ctx, tb, bin, readers, readSlots)
-	})
+	late, err := lateBeside(ctx, tb, bin, sdkReaders, readSlots)
 	if err != nil {
 		return all, err
 	}
@@ -320,14 +317,62 @@ func inTurns(measure func(busy bool) (float64, error)) (bench.Pair, error) {
 	return bench.Pair{Value: bench.Median(late[1]), Reference: bench.Median(late[0])}, nil
 }
 
-// lateBeside returns by how many microseconds 99 of 100 steps of a fresh robot's loop are late at most while n programs do a part.
-func lateBeside(ctx context.Context, tb testing.TB, bin string, n int, part string) (us float64, err error) {
+// loopWindow is for how long the loop is watched at a time, with programs and without them.
+const loopWindow = 3 * time.Second
+
+// lateBeside returns by how many microseconds 99 of 100 steps of a fresh robot's loop are late while n programs do a part, beside what they are while those programs are
+// stopped. The two are watched in turns, in windows that are short beside the changes of the machine.
+func lateBeside(ctx context.Context, tb testing.TB, bin string, n int, part string) (late bench.Pair, err error) {
 	r, err := startPunctual(ctx, tb, bin)
 	if err != nil {
-		return 0, err
+		return late, err
 	}
 	defer r.stop()
-	return beside(ctx, r.file, n, part, func(ctx context.Context) (float64, error) { return lateness(ctx, tb, r) })
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	link := corelink.NewClient(r.dir, corelink.WithHello(corelink.Hello{Program: "bench"}))
+	core := coreclient.New(link)
+	go func() { _ = link.Run(ctx, core.Handle) }() // its end is seen by who asks
+	if err := core.Ready(ctx); err != nil {
+		return late, err
+	}
+	var pids []int
+	for range n {
+		p, err := startPart(0, part, r.file)
+		if err != nil {
+			return late, err
+		}
+		defer p.Stop()
+		if _, err := p.Await(ctx, "begun"); err != nil {
+			return late, err
+		}
+		pids = append(pids, p.Pid())
+	}
+	var all [2][]float64
+	for i := range 2 * int(bench.Part(tb, sdkTime)/loopWindow) {
+		sig := []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT}[i%2]
+		for _, pid := range pids {
+			if err := syscall.Kill(pid, sig); err != nil {
+				return late, fmt.Errorf("program %d: %w", pid, err)
+			}
+		}
+		if err := bench.Pass(ctx, loopWindow/10); err != nil { // what was under way ends
+			return late, err
+		}
+		before, err := core.Lateness(ctx)
+		if err == nil {
+			err = bench.Pass(ctx, loopWindow)
+		}
+		if err != nil {
+			return late, err
+		}
+		after, err := core.Lateness(ctx)
+		if err != nil {
+			return late, err
+		}
+		all[i%2] = append(all[i%2], float64(max(1, after.Since(before, 0.99))))
+	}
+	return bench.Pair{Value: bench.Median(all[1]), Reference: bench.Median(all[0])}, nil
 }
 
 // startPunctual starts a robot whose body is as punctual as hardware: the loop's steps begin with the body's frames, and a body that waited for a processor

@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"kennel/edge/agent/host"
@@ -42,6 +43,15 @@ const (
 type Feelings struct {
 	cfg  Config
 	what chan mindlink.Feel
+	now  atomic.Pointer[mindlink.Feeling] // nil: not known
+}
+
+// Now returns what the robot feels; false: its character does not run.
+func (f *Feelings) Now() (now mindlink.Feeling, ok bool) {
+	if n := f.now.Load(); n != nil {
+		return *n, true
+	}
+	return now, false
 }
 
 // New returns feelings that are told nothing before their part runs.
@@ -110,10 +120,15 @@ func (f *Feelings) pass(ctx context.Context) {
 // follow hears mindd until it ends.
 func (f *Feelings) follow(ctx context.Context) error {
 	first := true
+	defer f.now.Store(nil)
 	return f.cfg.Mind.Feelings(ctx, func(now mindlink.Feeling) error {
+		f.now.Store(&now)
 		if first { // as it is: nothing changed
 			first = false
 			return nil
+		}
+		for _, e := range now.Events {
+			f.cfg.Emit(events.Event{Source: mindlink.Program, Name: "mood.event", S1: e})
 		}
 		if now.Simple != now.SimpleBefore { // VEC-EMO-02
 			f.cfg.Emit(events.Event{Source: mindlink.Program, Name: "mood.simple_mood_transition", S1: now.Simple, S2: now.SimpleBefore})

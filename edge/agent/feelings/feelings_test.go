@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -35,6 +36,7 @@ func TestFeelings(t *testing.T) {
 	m := &mind{make(chan mindlink.Feel, 8), make(chan func(func(mindlink.Feeling) error) error, 2)}
 	emitted, told := make(chan events.Event, 8), make(chan mindlink.Feeling, 8)
 	f := New(Config{Mind: m, Runs: func() bool { return true }, Emit: func(e events.Event) { emitted <- e }, Told: func(x mindlink.Feeling) { told <- x }, Log: slog.New(slog.DiscardHandler)})
+	dies := make(chan struct{})
 	m.all <- func(give func(mindlink.Feeling) error) error {
 		_ = give(mindlink.Feeling{Simple: "Default", SimpleBefore: "Default"}) // as it is
 		_ = give(mindlink.Feeling{Simple: "Default", SimpleBefore: "Default", Events: []string{"RobotShaken"}})
@@ -43,6 +45,7 @@ func TestFeelings(t *testing.T) {
 	m.all <- func(give func(mindlink.Feeling) error) error {
 		_ = give(mindlink.Feeling{Simple: "LowStim", SimpleBefore: "LowStim"})
 		_ = give(mindlink.Feeling{Simple: "HighStim", SimpleBefore: "LowStim"})
+		<-dies
 		return errors.New("killed")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -59,8 +62,18 @@ func TestFeelings(t *testing.T) {
 	if got := <-told; got.Simple != "HighStim" {
 		t.Errorf("then %+v", got)
 	}
+	if now, ok := f.Now(); !ok || now.Simple != "HighStim" {
+		t.Errorf("now %+v, %t", now, ok)
+	}
+	if e := <-emitted; e.Name != "mood.event" || e.S1 != "RobotShaken" {
+		t.Errorf("event %+v", e)
+	}
 	if e := <-emitted; e.Name != "mood.simple_mood_transition" || e.S1 != "HighStim" || e.S2 != "LowStim" {
 		t.Errorf("event %+v", e)
+	}
+	close(dies)
+	for known := true; known; _, known = f.Now() {
+		runtime.Gosched()
 	}
 	cancel()
 	if err := <-ended; err != nil || len(emitted) > 0 || len(told) > 0 {

@@ -16,6 +16,7 @@ import (
 	"kennel/edge/core/corelink"
 	"kennel/edge/face/screen"
 	"kennel/edge/mind/mindlink"
+	"kennel/edge/mind/mood"
 	"kennel/edge/power"
 	"kennel/edge/robot/claim"
 	"kennel/infra/backoff"
@@ -298,6 +299,40 @@ func (x *Intents) tellTime(ctx context.Context, _ intent.User) (Outcome, error) 
 }
 
 // tellBattery answers how full the battery is.
+// From how much happiness on a robot says so; our own.
+const (
+	isHappy = 0.15
+	isSad   = -0.15
+)
+
+// tellFeeling says and shows how the robot feels; one without emotions says how its battery is.
+func (x *Intents) tellFeeling(ctx context.Context, u intent.User) (Outcome, error) {
+	var now mindlink.Feeling
+	ok := false
+	if x.cfg.Mood != nil {
+		now, ok = x.cfg.Mood()
+	}
+	if !ok {
+		return x.tellBattery(ctx, u)
+	}
+	switch pleased := now.Emotions[mood.Happy.String()].Value; {
+	case now.Simple == mood.Frustrated:
+		x.with(ctx, angry)
+		return say("I am frustrated")
+	case pleased < isSad:
+		x.with(ctx, sad)
+		return say("I am a little sad")
+	case pleased > isHappy:
+		x.with(ctx, happy)
+		return say("I am happy")
+	case now.Simple == mood.HighStim:
+		return say("I am wide awake")
+	case now.Simple == mood.LowStim:
+		return say("I am calm")
+	}
+	return say("I am fine")
+}
+
 func (x *Intents) tellBattery(context.Context, intent.User) (Outcome, error) {
 	x.mu.Lock()
 	level, supply := power.Level(x.level), x.power

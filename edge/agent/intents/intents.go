@@ -23,6 +23,7 @@ import (
 	"kennel/edge/body"
 	"kennel/edge/core/coreclient"
 	"kennel/edge/core/corelink"
+	"kennel/edge/mind/mindlink"
 	"kennel/infra/api/events"
 	"kennel/infra/api/live"
 	"kennel/infra/logging"
@@ -86,11 +87,12 @@ type Config struct {
 	// GoHome drives onto the charger, and returns when the robot is there or could not get there; false: it does not know where its charger is. nil: nothing
 	// on this robot does.
 	GoHome    func(context.Context) (known bool, err error)
-	Character Character                         // plays animations; nil: there is none
-	Speaker   Speaker                           // says answers; nil: nothing does
-	Display   Display                           // shows pages; nil: nothing does
-	Begin     func(feature string) (end func()) // hears of features of annex C that begin; nil: nothing does
-	Heard     func(intent.User)                 // is told of each intent before the robot acts on it, and does not block; nil: nothing is
+	Character Character                              // plays animations; nil: there is none
+	Mood      func() (now mindlink.Feeling, ok bool) // what the robot feels; nil: it has no emotions
+	Speaker   Speaker                                // says answers; nil: nothing does
+	Display   Display                                // shows pages; nil: nothing does
+	Begin     func(feature string) (end func())      // hears of features of annex C that begin; nil: nothing does
+	Heard     func(intent.User)                      // is told of each intent before the robot acts on it, and does not block; nil: nothing is
 	Log       *slog.Logger
 }
 

@@ -20,6 +20,7 @@ import (
 	"kennel/edge/agent/features"
 	"kennel/edge/core/coreclient"
 	"kennel/edge/core/corelink"
+	"kennel/edge/mind/mindlink"
 	"kennel/infra/api/events"
 	"kennel/infra/api/live"
 	"kennel/infra/errs"
@@ -132,6 +133,7 @@ func (d docs) Set(_ context.Context, name jdocs.Name, fields map[string]json.Raw
 
 // robot is one boot of a simulated robot's agent, in a bubble of synctest.
 type robot struct {
+	mood func() (mindlink.Feeling, bool) // nil: it has no emotions
 	*Intents
 	core     *robotd
 	docs     docs
@@ -182,6 +184,7 @@ func (r *robot) start(t *testing.T, boot string) {
 		Keep:  func(_ context.Context, e events.Event) error { emit(e); return nil },
 		Local: func() (time.Time, bool) { return time.Date(2026, 11, 23, 15, 4, 0, 0, time.UTC), true },
 		Now:   func() time.Time { return time.Now().Add(r.wrong) }, Mono: func() time.Duration { return time.Since(r.booted) }}
+	conf.Mood = r.mood
 	if r.cast != nil {
 		conf.Character, conf.Begin = r.cast, r.cast.begin
 		conf.GoHome = func(context.Context) (bool, error) { r.core.handle(&corelink.State{Power: 1}); return true, nil }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"kennel/edge/core/corelink"
+	"kennel/edge/mind/mindlink"
 	"kennel/infra/errs"
 	"kennel/jdocs"
 	"kennel/speech/intent"
@@ -275,6 +276,39 @@ func TestGoHome(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFeeling: asked how it is, a robot with emotions says and shows what it feels; one whose character does not run says how its battery is.
+func TestFeeling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRobot(t, vector)
+		r.cast = &cast{runs: true}
+		var now mindlink.Feeling
+		runs := true
+		r.mood = func() (mindlink.Feeling, bool) { return now, runs }
+		r.start(t, "b1")
+		defer func() { r.end() }()
+		for _, tt := range []struct {
+			simple      string
+			happy       float64
+			says, plays string
+		}{
+			{"Frustrated", 0.5, "I am frustrated", "angry"}, {"MedStim", -0.2, "I am a little sad", "sad"}, {"LowStim", 0.2, "I am happy", "happy"},
+			{"HighStim", 0.1, "I am wide awake", ""}, {"LowStim", -0.1, "I am calm", ""}, {"MedStim", 0, "I am fine", ""}, {"Default", 0, "I am fine", ""},
+		} {
+			now = mindlink.Feeling{Simple: tt.simple, Emotions: map[string]mindlink.Emotion{"Happy": {Value: tt.happy}}}
+			o := r.take(t, "status_feeling")
+			plays, _ := r.cast.did()
+			plays = plays[strings.LastIndexByte(plays, '|')+1:] // after the end of the one before
+			if o.Text != tt.says || plays != tt.plays || !o.Done {
+				t.Errorf("%+v: %+v, plays %q", tt, o, plays)
+			}
+		}
+		runs = false
+		if o := r.take(t, "status_feeling"); !strings.HasPrefix(o.Text, "my battery is ") {
+			t.Errorf("without emotions: %+v", o)
+		}
+	})
 }
 
 // TestAge: how old a robot is counts the time that it was on (part of VEC-DOC-07).

@@ -35,6 +35,7 @@ type row struct {
 var (
 	happy = Animation{Mood: "happy"}
 	sad   = Animation{Mood: "sad"}
+	angry = Animation{Mood: "angry"}
 	dance = Animation{Mood: "dancing", Loops: 4}
 )
 
@@ -99,7 +100,7 @@ var table = map[string]row{
 	"set_timer":                    {feature: "TimerSet", does: (*Intents).setTimer},
 	"show_clock":                   {feature: "BasicVoiceCommand", does: (*Intents).tellTime},
 	"silence":                      {},
-	"status_feeling":               {needs: some, feature: "BasicVoiceCommand", does: (*Intents).tellBattery},
+	"status_feeling":               {needs: some, feature: "BasicVoiceCommand", does: (*Intents).tellFeeling},
 	"system_charger":               {needs: charger, feature: "GoHome", does: (*Intents).goHome},
 	"system_sleep":                 {needs: some, does: (*Intents).fallAsleep},
 	"take_a_photo":                 {needs: camera, feature: "TakeAPhoto", does: (*Intents).takePhoto},

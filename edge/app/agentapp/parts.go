@@ -365,7 +365,7 @@ func (a *Agent) newIntents(h *host.Host) (host.Part, error) {
 	var err error
 	mind := mindlink.NewClient(h.Dir)
 	c := intents.Config{Speaker: mind, Display: mind, Root: h.Root, Core: a.client, Docs: a.docs, Settings: a.docs.Settings, Emit: h.Emit, Keep: h.Keep, Changed: h.Changed, Local: a.health.LocalTime(), Now: h.Now,
-		Mono: monoclock.Now, Boot: h.Boot, Begin: a.deeds.Begin, Character: &character{mind, h.Root, a.deeds}, Log: h.Log}
+		Mono: monoclock.Now, Boot: h.Boot, Begin: a.deeds.Begin, Mood: a.feels.Now, Character: &character{mind, h.Root, a.deeds}, Log: h.Log}
 	if a.sdk != nil {
 		c.Photograph, c.Heard = a.sdk.TakePhoto, a.sdk.IntentHeard
 		c.GoHome = func(ctx context.Context) (bool, error) { return a.sdk.GoHome(ctx, a.client) }

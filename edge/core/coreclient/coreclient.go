@@ -102,6 +102,13 @@ func (c *Client) Handle(m corelink.Message) {
 		if !c.answer(m.Request, m) && m.Lease != 0 { // who asked has gone
 			then = append(then, (&Lease{c, m.Lease}).Release)
 		}
+	case *corelink.Packed:
+		if f := c.subs[m.Request]; f != nil {
+			u := &corelink.Update{Request: m.Request, Seq: m.Seq, AtUS: m.AtUS, Values: m.Values}
+			for x := range f.takers {
+				x.put(u)
+			}
+		}
 	case *corelink.Update:
 		if f := c.subs[m.Request]; f != nil {
 			for x := range f.takers {
@@ -111,6 +118,8 @@ func (c *Client) Handle(m corelink.Message) {
 	case *corelink.Tree:
 		c.answer(m.Request, m)
 	case *corelink.Values:
+		c.answer(m.Request, m)
+	case *corelink.Lateness:
 		c.answer(m.Request, m)
 	case *corelink.Ended:
 		if x := c.motions[m.Request]; x != nil {
@@ -479,4 +488,12 @@ func (c *Client) Tree(ctx context.Context) (*corelink.Tree, error) {
 // Values returns the present values of all slots.
 func (c *Client) Values(ctx context.Context) (*corelink.Values, error) {
 	return ask[*corelink.Values](ctx, c, nil, func(n uint32) corelink.Message { return &corelink.GetValues{Request: n} })
+}
+
+// Lateness returns how late the loop's steps began since robotd started. An error: also of a robotd that is too old to say so.
+func (c *Client) Lateness(ctx context.Context) (*corelink.Lateness, error) {
+	if !c.takes(&corelink.GetLateness{}) {
+		return nil, errors.New("this robotd does not tell how late its steps were")
+	}
+	return ask[*corelink.Lateness](ctx, c, nil, func(n uint32) corelink.Message { return &corelink.GetLateness{Request: n} })
 }

@@ -114,7 +114,7 @@ func (c *Client) join(ctx context.Context, x *subscription, values []core.Value,
 	for i, v := range values {
 		ids[i] = v.Slot.ID
 	}
-	key := fmt.Sprint(everyMS, ids)
+	key, packed := fmt.Sprint(everyMS, ids), c.takes(&corelink.Follow{})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if f, others = c.flows[key]; !others {
@@ -122,6 +122,9 @@ func (c *Client) join(ctx context.Context, x *subscription, values []core.Value,
 		c.flows[key] = f
 		go func() { // it is not this caller's alone
 			_, f.err = c.request(context.WithoutCancel(ctx), func(n uint32) { f.request, c.subs[n] = n, f }, func(n uint32) corelink.Message {
+				if packed {
+					return &corelink.Follow{Request: n, Slots: ids, EveryMS: everyMS}
+				}
 				return &corelink.Subscribe{Request: n, Slots: ids, EveryMS: everyMS}
 			})
 			close(f.begun)

@@ -36,7 +36,7 @@ type older struct{ coreclient.Core }
 
 func (o older) Send(m corelink.Message) error {
 	switch m.(type) {
-	case *corelink.Order, *corelink.Subscribe:
+	case *corelink.Order, *corelink.Subscribe, *corelink.Follow:
 		return nil // as it ignores what it does not know
 	}
 	return o.Core.Send(m)
@@ -96,7 +96,7 @@ type counting struct {
 
 func (x counting) Send(m corelink.Message) error {
 	switch m.(type) {
-	case *corelink.Subscribe, *corelink.Unsubscribe:
+	case *corelink.Follow, *corelink.Unsubscribe:
 		x.sent <- corelink.Name(m)
 	}
 	return x.Core.Send(m)
@@ -149,7 +149,7 @@ func TestShared(t *testing.T) {
 	for len(sent) > 0 {
 		all = append(all, <-sent)
 	}
-	if got := strings.Join(all, " "); got != "subscribe subscribe unsubscribe unsubscribe subscribe unsubscribe" {
+	if got := strings.Join(all, " "); got != "follow follow unsubscribe unsubscribe follow unsubscribe" {
 		t.Errorf("robotd was sent %s", got)
 	}
 }

@@ -2,7 +2,7 @@
 // socket.
 //
 //	frame    0  u8   'K'
-//	         1  u8   protocol version, now 3
+//	         1  u8   protocol version, now 4
 //	         2  u32  length of the payload, little endian, at most 64 KiB
 //	         6       payload: CBOR of an array of the message's name and the message, a map under the names of its JSON form
 //
@@ -22,8 +22,9 @@
 //
 // A peer asks, and robotd answers that peer alone by the Request of its message:
 //
-//	GetTree, GetValues                  by a Tree, Values
-//	Subscribe, Unsubscribe              Updates of slots that change, up to 50 a second; the newest replaces one that was not sent yet
+//	GetTree, GetValues, GetLateness     by a Tree, Values, Lateness
+//	Follow, Unsubscribe                 Packed updates of slots that change, up to 50 a second; the newest replaces one that was not sent yet
+//	Subscribe                           the same as Updates, for peers older than Follow
 //	Order                               the one order, of one or several steps (edge/core.Order)
 //	Do                                  the same as text, for peers older than Order
 //	Claim, Renew, Release               the right to move actuators; an order that moves needs a claim

@@ -74,10 +74,15 @@ func AppendFrame(dst []byte, m Message) ([]byte, error) {
 	if err != nil {
 		return dst, fmt.Errorf("encode %s: %w: %v", e.Type, ErrMalformed, err)
 	}
-	if u, ok := m.(*Update); ok && len(payload) <= MaxPayload { // up to 50 a second of each subscription
+	switch u := m.(type) { // up to 50 updates a second of each subscription
+	case *Update:
 		err = u.check()
-	} else {
+	case *Packed: // the encoder has checked its values
+	default:
 		_, err = decode(payload)
+	}
+	if err == nil && len(payload) > MaxPayload {
+		err = fmt.Errorf("%w: payload of %d bytes, want at most %d", ErrMalformed, len(payload), MaxPayload)
 	}
 	if err != nil { // the other side would end the connection
 		return dst, fmt.Errorf("encode %s: %w", e.Type, err)

@@ -6,8 +6,8 @@ type Message any
 // messages are all of this version: from robotd, from a peer, from either.
 var messages = []Message{
 	&State{}, &Motion{}, &Power{}, &Totals{}, &LoopStats{}, &LinkStats{}, &Event{}, &Fault{}, &Absent{}, &Held{}, &Firmware{}, &Start{},
-	&Speaks{}, &Tree{}, &Values{}, &Update{}, &Reply{}, &Ended{},
-	&GetTree{}, &GetValues{}, &Subscribe{}, &Unsubscribe{}, &Order{}, &Do{}, &Claim{}, &Renew{}, &Release{}, &Stop{}, &Calm{}, &Sleep{}, &Hold{}, &Unhold{}, &Halt{}, &Resume{},
+	&Speaks{}, &Tree{}, &Values{}, &Update{}, &Packed{}, &Lateness{}, &Reply{}, &Ended{},
+	&GetTree{}, &GetValues{}, &GetLateness{}, &Subscribe{}, &Follow{}, &Unsubscribe{}, &Order{}, &Do{}, &Claim{}, &Renew{}, &Release{}, &Stop{}, &Calm{}, &Sleep{}, &Hold{}, &Unhold{}, &Halt{}, &Resume{},
 	&Shutdown{}, &Introduce{},
 	&Hello{}, &Ping{}, &Pong{}, &Bye{},
 }
@@ -50,6 +50,39 @@ type State struct {
 	Temperature  float64 `json:"temperature"`   // degrees Celsius; 0: not known
 	Halted       bool    `json:"halted"`
 	Posture      string  `json:"posture,omitempty"` // as in Motion
+}
+
+// GetLateness asks for the Lateness of the loop.
+type GetLateness struct {
+	Request uint32 `json:"request"`
+}
+
+// Lateness counts the loop's steps since robotd started by how late they began, so that two of them tell of the time between: Counts[i] steps began at most UpToUS[i] late,
+// and later than UpToUS[i-1].
+type Lateness struct {
+	Request uint32   `json:"request"`
+	UpToUS  []uint32 `json:"up_to_us,omitempty"`
+	Counts  []uint32 `json:"counts,omitempty"`
+}
+
+// Since returns the share q (0 to 1) of the steps that began between an earlier Lateness and this one: they were at most so many microseconds late. 0: there were none.
+func (l *Lateness) Since(earlier *Lateness, q float64) (us uint32) {
+	before := map[uint32]uint32{}
+	for i, upTo := range earlier.UpToUS[:min(len(earlier.UpToUS), len(earlier.Counts))] {
+		before[upTo] = earlier.Counts[i]
+	}
+	upTos := l.UpToUS[:min(len(l.UpToUS), len(l.Counts))]
+	all := uint32(0)
+	for i, upTo := range upTos {
+		all += l.Counts[i] - before[upTo]
+	}
+	seen := uint32(0)
+	for i, upTo := range upTos {
+		if seen += l.Counts[i] - before[upTo]; seen > 0 && float64(seen) >= q*float64(all) {
+			return upTo
+		}
+	}
+	return 0
 }
 
 // LoopStats is the health of the real-time loop. Counts and maxima are since robotd started, percentiles of the last one to two minutes. Times in

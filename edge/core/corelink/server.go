@@ -336,7 +336,12 @@ func (s *Server) Tell(id uint32, m Message) error {
 
 // Update sends m as Tell does, in place of an update of the same subscription that still waits: a peer that does not read finds the newest of each
 // subscription, and everything else.
-func (s *Server) Update(id uint32, m *Update) error {
+func (s *Server) Update(id uint32, m *Update) error { return s.update(id, m.Request, m) }
+
+// UpdatePacked is Update for a subscription by Follow.
+func (s *Server) UpdatePacked(id uint32, m *Packed) error { return s.update(id, m.Request, m) }
+
+func (s *Server) update(id, request uint32, m Message) error {
 	b, err := AppendFrame(nil, m)
 	if err != nil {
 		return fmt.Errorf("corelink: %w", err)
@@ -347,7 +352,7 @@ func (s *Server) Update(id uint32, m *Update) error {
 		if p.id != id {
 			continue
 		}
-		if f := p.fresh[m.Request]; f != nil {
+		if f := p.fresh[request]; f != nil {
 			if older := f.Load(); older != nil && f.CompareAndSwap(older, &b) {
 				return nil
 			}
@@ -356,7 +361,7 @@ func (s *Server) Update(id uint32, m *Update) error {
 			maps.DeleteFunc(p.fresh, func(_ uint32, f *waiting) bool { return f.Load() == nil })
 		}
 		f := waits(b)
-		p.fresh[m.Request] = f
+		p.fresh[request] = f
 		s.queue(p, f)
 	}
 	return nil

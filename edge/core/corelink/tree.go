@@ -55,6 +55,21 @@ type Update struct {
 	Values  []live.Value `json:"values,omitempty"`
 }
 
+// Follow is Subscribe whose updates come as Packed.
+type Follow struct {
+	Request uint32 `json:"request"`
+	Slots   []int  `json:"slots,omitempty"`
+	EveryMS uint32 `json:"every_ms"`
+}
+
+// Packed is an Update in fewer bytes, which take a tenth of the time to read.
+type Packed struct {
+	Request uint32   `json:"request"` // of Follow
+	Seq     uint64   `json:"seq"`
+	AtUS    int64    `json:"at_us"`
+	Values  Measured `json:"values,omitempty"`
+}
+
 // check is decode of what was just encoded, without the decoding: the encoder has refused numbers that are not finite.
 func (m *Update) check() error {
 	if len(m.Values) > maxElements {

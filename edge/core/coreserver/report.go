@@ -225,6 +225,17 @@ func (r *reporter) loopStats() *corelink.LoopStats {
 	return m
 }
 
+// lateness returns how late all steps of the loop began.
+func (s *Server) lateness(request uint32) *corelink.Lateness {
+	var x rt.Stats
+	s.cfg.Loop.Stats(&x) // false: nothing ran yet
+	m := &corelink.Lateness{Request: request}
+	for upTo, n := range x.Lateness.All() {
+		m.UpToUS, m.Counts = append(m.UpToUS, micros(upTo)), append(m.Counts, n)
+	}
+	return m
+}
+
 func percentiles(h *rt.Histogram, most time.Duration) corelink.Percentiles {
 	return corelink.Percentiles{P50: micros(h.Quantile(0.5)), P99: micros(h.Quantile(0.99)), P999: micros(h.Quantile(0.999)), Max: micros(most)}
 }

@@ -155,7 +155,11 @@ func New(cfg Config) (*Server, error) {
 		}
 		s.tree.Nodes = append(s.tree.Nodes, node)
 	}
-	return s, cfg.Link.Publish(&corelink.Speaks{Messages: []string{corelink.Name(&corelink.Order{}), corelink.Name(&corelink.Subscribe{})}})
+	var since []string
+	for _, m := range []corelink.Message{&corelink.Order{}, &corelink.Subscribe{}, &corelink.Follow{}, &corelink.GetLateness{}} {
+		since = append(since, corelink.Name(m))
+	}
+	return s, cfg.Link.Publish(&corelink.Speaks{Messages: since})
 }
 
 func slot(r *robot.Ref) live.Slot {
@@ -277,6 +281,9 @@ func (s *Server) handle(ctx context.Context, p corelink.Peer, m corelink.Message
 		v.AtUS, v.Values = s.values(s.refs)
 		s.tell(ctx, p.ID, v)
 		return
+	case *corelink.GetLateness:
+		s.tell(ctx, p.ID, s.lateness(m.Request))
+		return
 	case *corelink.Introduce:
 		s.cfg.Control.Board().Introduce(state.Identity{Name: m.Name, Serial: m.Serial, IP: m.IP}, monoclock.Now())
 		return
@@ -288,7 +295,10 @@ func (s *Server) handle(ctx context.Context, p corelink.Peer, m corelink.Message
 		s.do(ctx, p, m.Request, o.For(millis(m.ForMS)), err)
 		return
 	case *corelink.Subscribe:
-		s.answer(ctx, p.ID, m.Request, s.subscribe(p, m))
+		s.answer(ctx, p.ID, m.Request, s.subscribe(p, m, false))
+		return
+	case *corelink.Follow:
+		s.answer(ctx, p.ID, m.Request, s.subscribe(p, (*corelink.Subscribe)(m), true))
 		return
 	case *corelink.Unsubscribe:
 		s.unsubscribe(p, m.Request)

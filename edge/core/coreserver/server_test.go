@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -91,8 +92,9 @@ type peer struct {
 	end func()
 	n   uint32
 
-	ends  map[uint32]*corelink.Ended // that came while something else was awaited
-	early []corelink.Message         // updates that came before the reply to their subscription
+	ends   map[uint32]*corelink.Ended // that came while something else was awaited
+	packed atomic.Int32               // updates that came so
+	early  []corelink.Message         // updates that came before the reply to their subscription
 }
 
 func (b *bench) peer(program string) *peer {
@@ -101,7 +103,15 @@ func (b *bench) peer(program string) *peer {
 	p := &peer{t: b.t, c: c, got: make(chan corelink.Message, 20_000), ends: map[uint32]*corelink.Ended{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- c.Run(ctx, func(m corelink.Message) { p.got <- m }) }()
+	go func() {
+		done <- c.Run(ctx, func(m corelink.Message) {
+			if u, is := m.(*corelink.Packed); is {
+				m = &corelink.Update{Request: u.Request, Seq: u.Seq, AtUS: u.AtUS, Values: u.Values}
+				p.packed.Add(1)
+			}
+			p.got <- m
+		})
+	}()
 	var ended atomic.Bool
 	p.end = func() {
 		if !ended.Swap(true) {
@@ -505,6 +515,13 @@ func TestWithoutABody(t *testing.T) {
 		t.Fatal(err)
 	}
 	values := await(c, "values", func(*corelink.Values) bool { return true })
+	if err := c.c.Send(&corelink.GetLateness{Request: 6}); err != nil {
+		t.Fatal(err)
+	}
+	late := await(c, "lateness", func(m *corelink.Lateness) bool { return m.Request == 6 })
+	if want := (&corelink.Lateness{Request: 6, UpToUS: []uint32{3, 99}, Counts: []uint32{2, 1}}); !reflect.DeepEqual(late, want) {
+		t.Errorf("lateness %+v, want %+v", late, want)
+	}
 	for name, known := range map[string]bool{"robot.name": true, "robot.xSpeed": false, "battery.voltage": false, "battery.capacity": true} {
 		target, err := b.model.Tree.Lookup(name)
 		if err != nil {
@@ -514,13 +531,13 @@ func TestWithoutABody(t *testing.T) {
 			t.Errorf("%s has a value: %v, want %v", name, is, known)
 		}
 	}
-	late := b.peer("late")
-	await(late, "that the body is gone", func(m *corelink.Absent) bool { return len(m.Devices) == 1 })
+	joined := b.peer("late")
+	await(joined, "that the body is gone", func(m *corelink.Absent) bool { return len(m.Devices) == 1 })
 	if err := b.Opened(t.Context(), corelink.BodyInfo{Species: "toy", Firmware: "f2"}); err != nil {
 		t.Fatal(err)
 	}
-	await(late, "its description", func(m *corelink.Hello) bool { return m.Body.Firmware == "f2" })
-	await(late, "that it is back", func(m *corelink.Absent) bool { return len(m.Devices) == 0 })
+	await(joined, "its description", func(m *corelink.Hello) bool { return m.Body.Firmware == "f2" })
+	await(joined, "that it is back", func(m *corelink.Absent) bool { return len(m.Devices) == 0 })
 }
 
 // crowded is a control loop whose mailbox is full so many times.

@@ -26,12 +26,20 @@ func (b *bench) slot(name string) int {
 // TestSubscriptions: an update comes at once and when a slot changed, not otherwise, until the subscription or its peer ends; what costs too much is
 // refused.
 func TestSubscriptions(t *testing.T) {
+	t.Run("subscribe", func(t *testing.T) { subscriptions(t, false) })
+	t.Run("follow", func(t *testing.T) { subscriptions(t, true) })
+}
+
+func subscriptions(t *testing.T, packed bool) {
 	b := newBench(t, t.TempDir())
 	b.run()
 	c := b.peer("one")
 	laser, voltage, kind := b.slot("laser.distance"), b.slot("battery.voltage"), b.slot("robot.type")
 	subscribe := func(c *peer, everyMS uint32, slots ...int) *corelink.Reply {
 		return c.ask(func(n uint32) corelink.Message {
+			if packed {
+				return &corelink.Follow{Request: n, Slots: slots, EveryMS: everyMS}
+			}
 			return &corelink.Subscribe{Request: n, Slots: slots, EveryMS: everyMS}
 		})
 	}
@@ -77,6 +85,9 @@ func TestSubscriptions(t *testing.T) {
 		if r.Code != "invalid" {
 			t.Errorf("%s: %+v", what, r)
 		}
+	}
+	if n := c.packed.Load(); (n > 0) != packed {
+		t.Errorf("%d packed updates", n)
 	}
 	other := b.peer("two")
 	for i := range maxSubscriptions + 1 {
@@ -183,7 +194,7 @@ func BenchmarkUpdate(b *testing.B) {
 	for _, r := range s.refs {
 		all = append(all, r.ID)
 	}
-	if err := s.subscribe(corelink.Peer{ID: 1}, &corelink.Subscribe{Request: 1, Slots: all, EveryMS: corelink.MinEveryMS}); err != nil {
+	if err := s.subscribe(corelink.Peer{ID: 1}, &corelink.Subscribe{Request: 1, Slots: all, EveryMS: corelink.MinEveryMS}, false); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportMetric(float64(len(all)), "slots")
@@ -199,7 +210,7 @@ func BenchmarkUpdate(b *testing.B) {
 // TestNoChange: where nothing of interest changed there is no update.
 func TestNoChange(t *testing.T) {
 	b := newBench(t, t.TempDir())
-	if err := b.subscribe(corelink.Peer{ID: 1}, &corelink.Subscribe{Request: 1, Slots: []int{b.slot("laser.distance")}, EveryMS: corelink.MinEveryMS}); err != nil {
+	if err := b.subscribe(corelink.Peer{ID: 1}, &corelink.Subscribe{Request: 1, Slots: []int{b.slot("laser.distance")}, EveryMS: corelink.MinEveryMS}, false); err != nil {
 		t.Fatal(err)
 	}
 	x := b.subs[due{owner(corelink.Peer{ID: 1}), 1}]

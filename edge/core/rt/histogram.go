@@ -1,6 +1,7 @@
 package rt
 
 import (
+	"iter"
 	"math/bits"
 	"time"
 )
@@ -40,6 +41,17 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 		}
 	}
 	return h.Max
+}
+
+// All returns the buckets that counted something: the longest duration of each, ascending, and how many it counted.
+func (h *Histogram) All() iter.Seq2[time.Duration, uint32] {
+	return func(yield func(time.Duration, uint32) bool) {
+		for i, n := range h.buckets {
+			if n > 0 && !yield(upper(i), n) {
+				return
+			}
+		}
+	}
 }
 
 // Sub returns what h counted since it was earlier. Max is the end of the highest bucket that grew, since the exact one may be older.

@@ -342,6 +342,9 @@ func (l Loop) Snapshot(s *rt.Snapshot) bool {
 // Stats is rt.Loop's.
 func (l Loop) Stats(s *rt.Stats) bool {
 	*s = rt.Stats{Steps: 5, Refused: 1, Linked: true, Link: body.Link{Frames: 3}}
+	for _, us := range []time.Duration{3, 3, 97} {
+		s.Lateness.Add(us * time.Microsecond)
+	}
 	return true
 }
 
