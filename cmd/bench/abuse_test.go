@@ -9,12 +9,15 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
 
 	"kennel/infra/bench"
 	kennel "kennel/sdk/go"
+
+	"golang.org/x/sys/unix"
 )
 
 // The budgets of a robot under abuse by strangers and by a program with a token of its own (issue 32, what must hold 4).
@@ -45,8 +48,9 @@ func BenchmarkAbuseBesideCalm(b *testing.B) {
 
 // borne is how a robot did.
 type borne struct {
-	late, read float64 // us, 99 of 100
-	grown      float64 // MiB
+	late  bench.Pair // us, 99 of 100; under abuse alone
+	read  float64    // likewise
+	grown float64    // MiB
 }
 
 func measureAbuse(ctx context.Context, tb testing.TB, bin string) ([]measured, error) {
@@ -61,8 +65,7 @@ func measureAbuse(ctx context.Context, tb testing.TB, bin string) ([]measured, e
 		return nil, err
 	}
 	return []measured{
-		{bench.Line{Name: "abuse/loop", Unit: "us", Less: true, Bound: 1 / sdkLoop, Note: "lateness of 99 of 100 steps of the loop under abuse; reference: in calm"},
-			bench.Pair{Value: hard.late, Reference: calm.late}},
+		{bench.Line{Name: "abuse/loop", Unit: "us", Less: true, Bound: 1 / sdkLoop, Note: "lateness of 99 of 100 steps of the loop under abuse; reference: while the abuser is stopped"}, hard.late},
 		{bench.Line{Name: "abuse/read", Unit: "us", Less: true, Bound: 1 / abuseReads, Note: "99 of 100 readings of the rightful program under abuse; reference: in calm"},
 			bench.Pair{Value: hard.read, Reference: calm.read}},
 		{bench.Line{Name: "abuse/memory", Unit: "MiB", Less: true, Bound: 1, Note: fmt.Sprintf("resident memory of agentd more under abuse, %.1f in calm; reference: the budget", calm.grown)},
@@ -84,6 +87,7 @@ func bearAbuse(ctx context.Context, tb testing.TB, bin string, abused bool) (out
 	defer rightful.Close()
 	memory := func() float64 { return float64(bench.UsageOfAll(r.agentd.Pid()).RSS) / (1 << 20) }
 	before := memory()
+	var abusers programsBeside
 	if abused {
 		file := filepath.Join(filepath.Dir(r.dir), "stranger.json")
 		if err := r.admit(ctx, bin, "stranger", file); err != nil {
@@ -97,6 +101,15 @@ func bearAbuse(ctx context.Context, tb testing.TB, bin string, abused bool) (out
 		if _, err := p.Await(ctx, "begun"); err != nil {
 			return out, err
 		}
+		abusers = append(abusers, p.Pid())
+		var outside unix.CPUSet // the abuser has a machine of its own: it takes the robot's time by what the robot does for it
+		outside.Set(runtime.NumCPU() - 1)
+		if err := pin(p.Pid(), &outside); err != nil {
+			return out, err
+		}
+	}
+	if err := keepOffLoop(r.agentd.Pid()); err != nil {
+		return out, err
 	}
 	reading, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -113,7 +126,7 @@ func bearAbuse(ctx context.Context, tb testing.TB, bin string, abused bool) (out
 			_ = bench.Pass(reading, 5*time.Millisecond) // the loop looks at reading
 		}
 	})
-	s, err := watchLoop(ctx, r.dir, bench.Part(tb, abuseTime))
+	err = bench.Pass(ctx, bench.Part(tb, abuseTime))
 	cancel()
 	wg.Wait()
 	if err == nil {
@@ -122,8 +135,16 @@ func bearAbuse(ctx context.Context, tb testing.TB, bin string, abused bool) (out
 	if err != nil {
 		return out, err
 	}
-	out.late, out.read = float64(max(1, s.Lateness.P99)), bench.Percentile(took, 99)
-	return out, nil
+	out.read = bench.Percentile(took, 99)
+	for _, pid := range abusers {
+		if err := keepOffLoop(pid); err != nil {
+			return out, err
+		}
+	}
+	if abused {
+		out.late, err = lateInTurns(ctx, r, bench.Part(tb, abuseTime/2), abusers.run)
+	}
+	return out, err
 }
 
 // abuseRobot is everyone at the robot of a file who wishes it ill, until ctx ends.

@@ -27,6 +27,8 @@ import (
 	"kennel/infra/mqtt/mqtttest"
 	"kennel/infra/proc"
 	kennel "kennel/sdk/go"
+
+	"golang.org/x/sys/unix"
 )
 
 // The budgets of programs at the gateway.
@@ -317,17 +319,94 @@ func inTurns(measure func(busy bool) (float64, error)) (bench.Pair, error) {
 	return bench.Pair{Value: bench.Median(late[1]), Reference: bench.Median(late[0])}, nil
 }
 
+// keepOffLoop keeps a process off the processor of a punctual robot's loop. agentd.service does so on a robot with four processors; programs run on machines of their own,
+// where they take none of the robot's time, and share the rest of it with agentd here.
+func keepOffLoop(pid int) error {
+	var others unix.CPUSet
+	for i := range runtime.NumCPU() - 1 {
+		others.Set(i)
+	}
+	return pin(pid, &others)
+}
+
+// pin keeps a process on some processors; none: on all.
+func pin(pid int, on *unix.CPUSet) error {
+	if on.Count() == 0 {
+		return nil
+	}
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return err
+	}
+	for _, t := range threads {
+		tid, err := strconv.Atoi(t.Name())
+		if err == nil {
+			err = unix.SchedSetaffinity(tid, on)
+		}
+		if err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("thread %s of %d: %w", t.Name(), pid, err)
+		}
+	}
+	return nil
+}
+
 // loopWindow is for how long the loop is watched at a time, with programs and without them.
 const loopWindow = 3 * time.Second
 
 // lateBeside returns by how many microseconds 99 of 100 steps of a fresh robot's loop are late while n programs do a part, beside what they are while those programs are
-// stopped. The two are watched in turns, in windows that are short beside the changes of the machine.
+// stopped.
 func lateBeside(ctx context.Context, tb testing.TB, bin string, n int, part string) (late bench.Pair, err error) {
 	r, err := startPunctual(ctx, tb, bin)
 	if err != nil {
 		return late, err
 	}
 	defer r.stop()
+	var all programsBeside
+	for range n {
+		p, err := startPart(0, part, r.file)
+		if err != nil {
+			return late, err
+		}
+		defer p.Stop()
+		if err := all.add(ctx, p); err != nil {
+			return late, err
+		}
+	}
+	return lateInTurns(ctx, r, bench.Part(tb, sdkTime), all.run)
+}
+
+// programsBeside are the processes of programs that can be stopped together.
+type programsBeside []int
+
+// add waits until p has begun.
+func (x *programsBeside) add(ctx context.Context, p *bench.Program) error {
+	if _, err := p.Await(ctx, "begun"); err != nil {
+		return err
+	}
+	*x = append(*x, p.Pid())
+	return keepOffLoop(p.Pid())
+}
+
+// run lets them run, or stops them.
+func (x *programsBeside) run(on bool) error {
+	sig := syscall.SIGSTOP
+	if on {
+		sig = syscall.SIGCONT
+	}
+	for _, pid := range *x {
+		if err := syscall.Kill(pid, sig); err != nil {
+			return fmt.Errorf("program %d: %w", pid, err)
+		}
+	}
+	return nil
+}
+
+// lateInTurns watches the loop of a punctual robot with something and without it, in turns, each for d in windows that are short beside the changes of the machine. The
+// pair are the medians of by how many microseconds 99 of 100 steps were late. It is on at the end.
+func lateInTurns(ctx context.Context, r *sdkRobot, d time.Duration, run func(on bool) error) (late bench.Pair, err error) {
+	if err := keepOffLoop(r.agentd.Pid()); err != nil {
+		return late, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	link := corelink.NewClient(r.dir, corelink.WithHello(corelink.Hello{Program: "bench"}))
@@ -336,25 +415,10 @@ func lateBeside(ctx context.Context, tb testing.TB, bin string, n int, part stri
 	if err := core.Ready(ctx); err != nil {
 		return late, err
 	}
-	var pids []int
-	for range n {
-		p, err := startPart(0, part, r.file)
-		if err != nil {
-			return late, err
-		}
-		defer p.Stop()
-		if _, err := p.Await(ctx, "begun"); err != nil {
-			return late, err
-		}
-		pids = append(pids, p.Pid())
-	}
 	var all [2][]float64
-	for i := range 2 * int(bench.Part(tb, sdkTime)/loopWindow) {
-		sig := []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT}[i%2]
-		for _, pid := range pids {
-			if err := syscall.Kill(pid, sig); err != nil {
-				return late, fmt.Errorf("program %d: %w", pid, err)
-			}
+	for i := range 2 * int(d/loopWindow) {
+		if err := run(i%2 == 1); err != nil {
+			return late, err
 		}
 		if err := bench.Pass(ctx, loopWindow/10); err != nil { // what was under way ends
 			return late, err
