@@ -108,9 +108,6 @@ func bearAbuse(ctx context.Context, tb testing.TB, bin string, abused bool) (out
 			return out, err
 		}
 	}
-	if err := keepOffLoop(r.agentd.Pid()); err != nil {
-		return out, err
-	}
 	reading, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	var took []float64

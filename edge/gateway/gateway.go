@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -176,7 +177,8 @@ func (g *Gateway) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
-	door, err := admission.New(admission.Config{Log: g.Log})
+	// A handshake takes a robot's processor for milliseconds: half of them at most, so that strangers do not hold up programs that are connected.
+	door, err := admission.New(admission.Config{Log: g.Log, Handshakes: max(1, runtime.GOMAXPROCS(0)/2)})
 	if err != nil {
 		return errors.Join(err, raw.Close())
 	}

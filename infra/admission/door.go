@@ -44,6 +44,8 @@ var Reasons = []Reason{Silent, Slow, Crowded, Left, Share, Full, Unread, Descrip
 // Config configures a Door. Its zero value works.
 type Config struct {
 	Proven int // most connections that proved themselves; 0: as many as there are places for
+	// Handshakes is how many run at once at most; 0: as many as keep every processor busy. Who is connected already waits behind those.
+	Handshakes int
 	// Refused, if set, hears of each connection turned away, from any goroutine. It must not block.
 	Refused func(listener string, r Reason)
 	Log     *slog.Logger
@@ -95,7 +97,7 @@ func newDoor(cfg Config, limit int) *Door {
 	if cfg.Proven == 0 || cfg.Proven > most {
 		cfg.Proven = most
 	}
-	return &Door{cfg: cfg, limit: limit, unfinished: newPool(max(1, min(limit/4, mostUnfinished))), open: newPool(max(1, limit/2)), turns: newTurns(),
+	return &Door{cfg: cfg, limit: limit, unfinished: newPool(max(1, min(limit/4, mostUnfinished))), open: newPool(max(1, limit/2)), turns: newTurns(cfg.Handshakes),
 		known: map[netip.Prefix]time.Time{}, told: told{all: map[Reason]int64{}}}
 }
 

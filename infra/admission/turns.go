@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"container/list"
 	"errors"
 	"net"
@@ -17,8 +18,8 @@ type turns struct {
 	round         list.List // of *share, each with connections that wait for their first turn
 }
 
-// newTurns lets as many handshakes run at once as keep every processor busy.
-func newTurns() turns { return turns{most: 2 * runtime.GOMAXPROCS(0)} }
+// newTurns lets so many handshakes run at once; 0: as many as keep every processor busy.
+func newTurns(most int) turns { return turns{most: cmp.Or(most, 2*runtime.GOMAXPROCS(0))} }
 
 // wait puts c in line. An address that is new in the round and proved something lately goes first.
 func (t *turns) wait(c *Conn) {

@@ -41,8 +41,7 @@ func hangUp(t *testing.T, ours, theirs net.Conn) {
 
 // oneTurn returns a Door that gives one turn at a time.
 func oneTurn(limit int) (*Door, *Listener) {
-	d := newDoor(Config{}, limit)
-	d.turns.most = 1
+	d := newDoor(Config{Handshakes: 1}, limit)
 	return d, d.Listen("test", nil)
 }
 
