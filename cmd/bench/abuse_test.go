@@ -102,7 +102,7 @@ func bearAbuse(ctx context.Context, tb testing.TB, bin string, abused bool) (out
 			return out, err
 		}
 		abusers = append(abusers, p.Pid())
-		var outside unix.CPUSet // the abuser has a machine of its own: it takes the robot's time by what the robot does for it
+		var outside unix.CPUSet // as if the abuser had a machine of its own: it costs the robot only what serving it takes
 		outside.Set(runtime.NumCPU() - 1)
 		if err := pin(p.Pid(), &outside); err != nil {
 			return out, err

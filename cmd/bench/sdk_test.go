@@ -304,7 +304,7 @@ func measurePrograms(ctx context.Context, tb testing.TB, bin string) (all []meas
 // the same machine, so the medians are compared.
 const loopTurns = 3
 
-// inTurns measures in calm and under load, in turns, and returns the medians.
+// inTurns alternates between calm and load, and returns the median of each.
 func inTurns(measure func(busy bool) (float64, error)) (bench.Pair, error) {
 	var late [2][]float64
 	for range loopTurns {
@@ -353,8 +353,7 @@ func pin(pid int, on *unix.CPUSet) error {
 // loopWindow is for how long the loop is watched at a time, with programs and without them.
 const loopWindow = 3 * time.Second
 
-// lateBeside returns by how many microseconds 99 of 100 steps of a fresh robot's loop are late while n programs do a part, beside what they are while those programs are
-// stopped.
+// lateBeside returns the lateness of 99 of 100 steps of a fresh robot's loop, in microseconds, while n programs run a part, and while those programs are stopped.
 func lateBeside(ctx context.Context, tb testing.TB, bin string, n int, part string) (late bench.Pair, err error) {
 	r, err := startPunctual(ctx, tb, bin)
 	if err != nil {
@@ -401,8 +400,8 @@ func (x *programsBeside) run(on bool) error {
 	return nil
 }
 
-// lateInTurns watches the loop of a punctual robot with something and without it, in turns, each for d in windows that are short beside the changes of the machine. The
-// pair are the medians of by how many microseconds 99 of 100 steps were late. It is on at the end.
+// lateInTurns measures a punctual robot's loop with the load off and on, alternating, each for d in total, in windows too short for the machine to drift. It returns the
+// medians of the lateness of 99 of 100 steps, in microseconds. The load is left on.
 func lateInTurns(ctx context.Context, r *sdkRobot, d time.Duration, run func(on bool) error) (late bench.Pair, err error) {
 	if err := keepOffLoop(r.agentd.Pid()); err != nil {
 		return late, err
@@ -411,7 +410,7 @@ func lateInTurns(ctx context.Context, r *sdkRobot, d time.Duration, run func(on 
 	defer cancel()
 	link := corelink.NewClient(r.dir, corelink.WithHello(corelink.Hello{Program: "bench"}))
 	core := coreclient.New(link)
-	go func() { _ = link.Run(ctx, core.Handle) }() // its end is seen by who asks
+	go func() { _ = link.Run(ctx, core.Handle) }() // what is asked of it fails when it has ended
 	if err := core.Ready(ctx); err != nil {
 		return late, err
 	}

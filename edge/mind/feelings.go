@@ -47,12 +47,12 @@ func (f *feelings) happened(now time.Duration, what string) {
 			all = append(all, "PettingReachedMaxBliss")
 		}
 	}
-	_ = f.post(now, all) // a robot's own files may lack some
+	_ = f.post(now, all) // a robot's own files may not have every event
 }
 
 // post applies emotion events, and tells of them.
 func (f *feelings) post(now time.Duration, events []string) error {
-	f.step(now) // what faded until now is told before
+	f.step(now) // the fading up to now is told first
 	f.told = f.mood.Emotions()
 	if err := f.mood.Post(now, events...); err != nil {
 		return err
@@ -81,8 +81,8 @@ func (f *feelings) fade(now time.Duration) {
 	f.audio()
 }
 
-// audio sets the parameters of the sounds. What a person or a program orders is heard as it was made; what the robot does of its own accord is rarer and quieter with
-// less stimulation.
+// audio sets the parameters of the sounds. Clips that a person or a program orders play unchanged; sounds that the robot makes of its own accord are rarer and quieter
+// when it is less stimulated.
 func (f *feelings) audio() {
 	f.mood.Audio(f.set)
 	if f.command {

@@ -44,7 +44,7 @@ var Reasons = []Reason{Silent, Slow, Crowded, Left, Share, Full, Unread, Descrip
 // Config configures a Door. Its zero value works.
 type Config struct {
 	Proven int // most connections that proved themselves; 0: as many as there are places for
-	// Handshakes is how many run at once at most; 0: as many as keep every processor busy. Who is connected already waits behind those.
+	// Handshakes is the most that run at once; 0: as many as keep every processor busy, which delays clients that are connected already.
 	Handshakes int
 	// Refused, if set, hears of each connection turned away, from any goroutine. It must not block.
 	Refused func(listener string, r Reason)

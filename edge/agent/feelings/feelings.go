@@ -1,5 +1,5 @@
-// Package feelings is agentd's side of the robot's mood, which its character has (mindd): the mood is told what the robot's voice and programs did, and programs and
-// the event log are told how it changes.
+// Package feelings connects agentd to the robot's mood, which mindd keeps: it reports what the robot's voice and programs do, and passes changes of the mood to programs
+// and to the event log.
 package feelings
 
 import (
@@ -36,7 +36,7 @@ type Config struct {
 const (
 	retry    = 2 * time.Second // until mindd is looked for again; our own
 	patience = 5 * time.Second // for mindd's answer
-	waiting  = 32              // things that wait for mindd; newer ones are lost, as a mood is of now
+	waiting  = 32              // reports that wait for mindd; more are dropped, since a mood is about the present
 )
 
 // Feelings are made by New. Safe for concurrent use.

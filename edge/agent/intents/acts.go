@@ -299,7 +299,7 @@ func (x *Intents) tellTime(ctx context.Context, _ intent.User) (Outcome, error) 
 }
 
 // tellBattery answers how full the battery is.
-// From how much happiness on a robot says so; our own.
+// The happiness above which a robot says that it is happy, and below which it is sad; our own values.
 const (
 	isHappy = 0.15
 	isSad   = -0.15

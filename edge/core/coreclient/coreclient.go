@@ -490,7 +490,7 @@ func (c *Client) Values(ctx context.Context) (*corelink.Values, error) {
 	return ask[*corelink.Values](ctx, c, nil, func(n uint32) corelink.Message { return &corelink.GetValues{Request: n} })
 }
 
-// Lateness returns how late the loop's steps began since robotd started. An error: also of a robotd that is too old to say so.
+// Lateness returns how late the loop's steps began since robotd started. A robotd that is too old to tell is an error, too.
 func (c *Client) Lateness(ctx context.Context) (*corelink.Lateness, error) {
 	if !c.takes(&corelink.GetLateness{}) {
 		return nil, errors.New("this robotd does not tell how late its steps were")

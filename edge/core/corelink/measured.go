@@ -123,7 +123,7 @@ func (m *Measured) UnmarshalCBOR(data []byte) error {
 	return nil
 }
 
-// packed reads the bytes of Measured. What is not there, or is written longer than it must be, is false.
+// packed reads the bytes of Measured. Its methods return false if bytes are missing or an encoding is longer than necessary.
 type packed struct{ b []byte }
 
 func (r *packed) wrong(n int) error {

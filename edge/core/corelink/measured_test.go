@@ -36,7 +36,7 @@ func TestMeasured(t *testing.T) {
 	}
 }
 
-// TestSince: of two counts of all steps the share that came between them.
+// TestSince: only the steps between two histograms count.
 func TestSince(t *testing.T) {
 	before := &Lateness{UpToUS: []uint32{10, 500}, Counts: []uint32{90, 10}}
 	after := &Lateness{UpToUS: []uint32{10, 20, 500}, Counts: []uint32{140, 49, 11}}

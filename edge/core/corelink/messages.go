@@ -57,15 +57,15 @@ type GetLateness struct {
 	Request uint32 `json:"request"`
 }
 
-// Lateness counts the loop's steps since robotd started by how late they began, so that two of them tell of the time between: Counts[i] steps began at most UpToUS[i] late,
-// and later than UpToUS[i-1].
+// Lateness is a histogram of how late the loop's steps began since robotd started; the difference of two covers the time between them. Counts[i] steps began more than
+// UpToUS[i-1] and at most UpToUS[i] late.
 type Lateness struct {
 	Request uint32   `json:"request"`
 	UpToUS  []uint32 `json:"up_to_us,omitempty"`
 	Counts  []uint32 `json:"counts,omitempty"`
 }
 
-// Since returns the share q (0 to 1) of the steps that began between an earlier Lateness and this one: they were at most so many microseconds late. 0: there were none.
+// Since returns the quantile q (0 to 1) of the lateness of the steps between an earlier Lateness and this one, in microseconds. 0: there were none.
 func (l *Lateness) Since(earlier *Lateness, q float64) (us uint32) {
 	before := map[uint32]uint32{}
 	for i, upTo := range earlier.UpToUS[:min(len(earlier.UpToUS), len(earlier.Counts))] {

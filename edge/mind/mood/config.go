@@ -133,8 +133,8 @@ var Own = sync.OnceValue(func() *Config {
 	return c
 })
 
-// Load reads the mood of a robot from its resources. What a robot has no file for, and what cannot be read, is as in Kennel's own; problems tells of the latter, and of
-// events with a name that is not one of the original's (VEC-EMO-07).
+// Load reads a robot's mood from its resources. Kennel's own values take the place of files that are missing or unreadable; problems lists the unreadable ones, and events
+// whose names the original does not have (VEC-EMO-07).
 func Load(resources fs.FS) (c *Config, problems []error) {
 	return load(resources, ConfigFile, EventsDir, Own())
 }

@@ -43,7 +43,7 @@ const (
 
 var simpleMoods = []string{Default, Frustrated, HighStim, LowStim, MedStim}
 
-// Where one simple mood ends and the next begins, and how long the emotions stay there before it is taken: our own, as the original has them built in.
+// The limits between simple moods, and how long the emotions must stay beyond one before the mood changes. They are our own: the original's are compiled in.
 const (
 	lowStim    = 0.33
 	medStim    = 0.66

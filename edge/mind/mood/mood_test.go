@@ -76,7 +76,7 @@ func TestPenalty(t *testing.T) {
 	}
 }
 
-// TestFade: along a graph of time, from the last change of at least 0.05; along a slope by what it says a minute, never across zero (VEC-EMO-05).
+// TestFade: an emotion fades along a graph of time from its last change of at least 0.05, or along a slope by its rate a minute, and never crosses zero (VEC-EMO-05).
 func TestFade(t *testing.T) {
 	m := newMood(t, `{"decayGraphs": [
 {"emotionType": "default", "graphType": "TimeRatio", "nodes": [{"x": 10, "y": 1}, {"x": 20, "y": 0.5}, {"x": 40, "y": 0}]},
