@@ -12,7 +12,7 @@ type OdometryConfig struct {
 	GyroShare   float64       // of the change of heading, the rest is the treads'
 	SlipRate    float64       // rad/s between gyro and treads that means slip: then only the gyro counts
 	StillAfter  time.Duration // at rest for this long the gyro shows its bias: 1 s (VEC-IMU-01)
-	BiasTime    time.Duration // time constant of learning it
+	BiasTime    time.Duration // time constant of following it, from its mean over the first such rest
 	MostBias    float64       // rad/s, more is motion
 	GyroStale   time.Duration // an older reading does not count
 	Coast       time.Duration // a tread may move this long after its power went
@@ -57,6 +57,8 @@ type Odometry struct {
 	meters    Odometers
 	body      Odometer
 	bias      float64
+	biased    bool    // the bias has been measured
+	drifted   float64 // rad, of the rest under way, until it has
 	begun     bool
 	last      [2]float64
 	lastAt    time.Duration
@@ -102,8 +104,13 @@ func (o *Odometry) observe(left, right float64, at time.Duration, g Gyro, load f
 	o.slipping = false
 	if g.At > 0 && at-g.At <= o.cfg.GyroStale && finite(g.Rate) {
 		if moved || powered || math.Abs(g.Rate) > o.cfg.MostBias {
-			o.still = 0
-		} else if o.still += since; o.still >= o.cfg.StillAfter {
+			o.still, o.drifted = 0, 0
+		} else if o.still += since; !o.biased {
+			// A program may drive as soon as the robot has started: to come closer to the bias bit by bit would take too long.
+			if o.drifted += g.Rate * dt; o.still >= o.cfg.StillAfter {
+				o.bias, o.biased = o.drifted/o.still.Seconds(), true
+			}
+		} else if o.still >= o.cfg.StillAfter {
 			o.bias += (g.Rate - o.bias) * -math.Expm1(-float64(since)/float64(o.cfg.BiasTime))
 		}
 		if o.still == 0 { // at rest the gyro only drifts
@@ -123,7 +130,7 @@ func (o *Odometry) observe(left, right float64, at time.Duration, g Gyro, load f
 }
 
 // rebase continues from new encoder positions after the body has restarted its count.
-func (o *Odometry) rebase() { o.begun, o.twist, o.still = false, Twist{}, 0 }
+func (o *Odometry) rebase() { o.begun, o.twist, o.still, o.drifted = false, Twist{}, 0, 0 }
 
 // set puts the body elsewhere: something that sees knows better. Its odometry is reliable again.
 func (o *Odometry) set(p Pose) { o.pose, o.lost, o.byHand = p, false, 0 }

@@ -279,6 +279,21 @@ func TestOdometry(t *testing.T) {
 	}
 }
 
+// TestBiasAfterTheFirstRest: a robot that a program drives as soon as it has rested for a second knows its gyro's bias, and keeps its heading (VEC-IMU-01).
+func TestBiasAfterTheFirstRest(t *testing.T) {
+	p := newPlant(8)
+	p.bias = 0.017
+	r := newRig(t, p, nil)
+	r.run(1200 * ms)
+	r.must(r.m.Drive(0.1, 0.1, 0, 0))
+	r.run(20 * time.Second) // at 0.017 rad/s it would be off by 19 degrees
+	r.must(r.m.Drive(0, 0, 0, 0))
+	r.run(time.Second)
+	if off := wrap(r.rep.Pose.Theta - r.p.pose.Theta); math.Abs(off) > 3*degree {
+		t.Errorf("after 20 s its heading is off by %.1f°", off/degree)
+	}
+}
+
 // TestPushedByHand: encoders of one channel do not see which way a hand pushes; the pose says so until something that sees sets it
 // (VEC-MOT-11).
 func TestPushedByHand(t *testing.T) {

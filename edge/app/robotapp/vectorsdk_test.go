@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -134,6 +135,19 @@ func newSDKRobotIn(t *testing.T, world *plane.Map) *sdkRobot {
 			t.Error(err)
 		}
 	})
+	// Until the gyro's bias is known the heading drifts while the robot drives.
+	calibrated := make(chan struct{})
+	ready, link := sync.OnceFunc(func() { close(calibrated) }), corelink.NewClient(root)
+	go link.Run(ctx, func(m corelink.Message) {
+		if e, ok := m.(*corelink.Event); ok && e.Name == "imu_filter.gyro_calibrated" {
+			ready() // each client hears of it, also one that connects again
+		}
+	})
+	select {
+	case <-calibrated:
+	case <-time.After(4 * patience):
+		t.Fatal("the gyro is not calibrated")
+	}
 	testwait.Until(t, 4*patience, "the gateway", testwait.Holds(func() bool { return g.Addr() != "" }))
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(plate.PEM())
