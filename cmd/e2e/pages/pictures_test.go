@@ -51,6 +51,9 @@ func pictures(t *testing.T, s *housetest.Site) {
 	p.Goto(console + "/things/vic:00e20100/robot")
 	p.SeeIn("region", "Components and values", "headPitch")
 	p.SeeIn("region", "Motion", "at rest")
+	for _, joint := range []string{"arm, m", "headPitch, rad"} { // they have their places a while after the start
+		p.SeeRole("slider", joint)
+	}
 	p.SeeRole("img", "What the robot’s display shows")
 	s.Picture(p, "robot-page", browser.Size{Width: 1440, Height: 860})
 	for _, path := range []string{"/alerts", "/health", "/things", "/events", "/audit", "/releases", "/bulk", "/rollouts"} { // no picture, and fuller than anywhere else
