@@ -9,6 +9,7 @@ import (
 	"kennel/edge/mind/mindlink"
 	"kennel/edge/mind/mood"
 	"kennel/edge/power"
+	"kennel/edge/sound/bank"
 	"kennel/infra/errs"
 )
 
@@ -31,7 +32,6 @@ const (
 	blissStep   = 0.25            // of each petting
 	blissFades  = 2 * time.Minute // from 1 to 0
 	purrLevel   = "Robot_Vic_Purr_Level"
-	stimulation = "Robot_Vic_Stimulation"
 	maxFeelings = 64 // changes that a reader may be behind with; one that is further behind misses some
 )
 
@@ -81,12 +81,18 @@ func (f *feelings) fade(now time.Duration) {
 	f.audio()
 }
 
+// ordered says whether a person or a program ordered what plays.
+func (f *feelings) ordered(is bool) {
+	f.command = is
+	f.audio()
+}
+
 // audio sets the parameters of the sounds. Clips that a person or a program orders play unchanged; sounds that the robot makes of its own accord are rarer and quieter
 // when it is less stimulated.
 func (f *feelings) audio() {
 	f.mood.Audio(f.set)
 	if f.command {
-		f.set(stimulation, 1)
+		f.set(bank.Stimulation, 1)
 	}
 	f.set(purrLevel, f.bliss)
 }

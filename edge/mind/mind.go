@@ -271,8 +271,7 @@ func (m *Mind) finish(now time.Duration, e ending) {
 	m.turn.track.end(e.done)
 	m.turn.ended <- e // its only writer: the turn is the loop's no longer
 	m.turn, m.active, m.beat = nil, now+time.Second, 0
-	m.feels.command = false
-	m.feels.audio()
+	m.feels.ordered(false)
 	m.screen.scene, m.screen.sceneOf = nil, nil
 }
 
@@ -496,8 +495,7 @@ func (m *Mind) play(ctx context.Context, b *body, r mindlink.Request, tell func(
 		if m.imageOf == r.Program {
 			m.dropImage()
 		}
-		m.feels.command = o.Level == clip.Command
-		m.feels.audio()
+		m.feels.ordered(o.Level == clip.Command)
 		start := now
 		if b.parts&c.Parts()&clip.Speaker != 0 {
 			if t.track, err = m.audio.begin(now, c, o); t.track != nil {
@@ -510,6 +508,8 @@ func (m *Mind) play(ctx context.Context, b *body, r mindlink.Request, tell func(
 			h.began, m.turn = now, t
 			m.screen.scene, m.screen.sceneOf = scene, c
 			m.step(now)
+		} else {
+			m.feels.ordered(false)
 		}
 	})
 	if err = cmp.Or(inerr, err); err != nil {

@@ -42,10 +42,10 @@ func TestMoodOfSounds(t *testing.T) {
 	want("fist bump", 0.5, 0.3, 0, 0.3, 0.05, 0)
 	m.feels.happened(0, "robot.petted")
 	want("petted", 0.6, 0.3, 0, 0.5, 0.1, 0.25)
-	m.feels.command = true
-	m.feels.audio()
+	m.feels.ordered(true)
 	want("an order", 1, 0.3, 0, 0.5, 0.1, 0.25)
-	m.feels.command = false
+	m.feels.ordered(false)
+	want("after it", 0.6, 0.3, 0, 0.5, 0.1, 0.25)
 	for i := range 1800 {
 		m.feels.fade(time.Duration(i) * time.Second)
 	}

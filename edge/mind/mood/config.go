@@ -169,10 +169,10 @@ func load(files fs.FS, configPath, eventsDir string, otherwise *Config) (c *Conf
 		}
 		for _, e := range all {
 			if !Known(e.Name) {
-				problems = append(problems, errs.New(errs.Invalid, "%s: event %.60q is not one of the original's", name, e.Name))
+				problems = append(problems, errs.New(errs.Invalid, "%s: %.60q is not the name of an emotion event; expected one of the original's, such as PettingStarted", name, e.Name))
 			}
 			if c.events[e.Name] != nil {
-				problems = append(problems, errs.New(errs.Invalid, "%s: event %.60q is there twice; the first one is taken", name, e.Name))
+				problems = append(problems, errs.New(errs.Invalid, "%s: event %.60q is defined twice; the first definition is used", name, e.Name))
 				continue
 			}
 			c.events[e.Name] = e
@@ -190,7 +190,7 @@ func readFile(files fs.FS, name string) ([]byte, error) {
 		return nil, err
 	}
 	if info.Size() > maxFile {
-		return nil, errs.New(errs.Invalid, "%d bytes, want at most %d", info.Size(), maxFile)
+		return nil, errs.New(errs.Invalid, "the file has %d bytes; expected at most %d", info.Size(), maxFile)
 	}
 	return fs.ReadFile(files, name)
 }
