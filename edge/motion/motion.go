@@ -182,7 +182,7 @@ func (c *Config) Validate() error {
 		"Follow.Astray":      f.Astray,
 		"Follow.AstrayAngle": f.AstrayAngle, "Follow.Settle": f.Settle, "Follow.Close": f.Close, "Follow.CloseAngle": f.CloseAngle,
 		"Follow.Tolerance": f.Tolerance, "Follow.TurnTolerance": f.TurnTolerance, "Odometry.SlipRate": o.SlipRate,
-		"Odometry.BiasTime": o.BiasTime.Seconds(),
+		"Odometry.GyroSpan": o.GyroSpan.Seconds(),
 	} {
 		if !finite(v) || v <= 0 {
 			return fmt.Errorf("motion: %s is %v, want above 0", name, v)

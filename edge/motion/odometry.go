@@ -11,17 +11,16 @@ type OdometryConfig struct {
 	PushSlip    float64       // what a full load adds to it
 	GyroShare   float64       // of the change of heading, the rest is the treads'
 	SlipRate    float64       // rad/s between gyro and treads that means slip: then only the gyro counts
-	StillAfter  time.Duration // at rest for this long the gyro shows its bias: 1 s (VEC-IMU-01)
-	BiasTime    time.Duration // time constant of following it, from its mean over the first such rest
-	MostBias    float64       // rad/s, more is motion
+	RestRate    float64       // rad/s, of a body whose treads rest: less is the gyro's noise, more a hand that turns it
 	GyroStale   time.Duration // an older reading does not count
+	GyroSpan    time.Duration // a reading says nothing of a longer time between two measurements: then only the treads count
 	Coast       time.Duration // a tread may move this long after its power went
 	CoastMetres float64       // and this far later, before it is a hand
 }
 
 // Gyro is one reading of the rate about Z.
 type Gyro struct {
-	Rate float64       // rad/s, counter-clockwise positive
+	Rate float64       // rad/s, counter-clockwise positive, without the bias
 	At   time.Duration // when it was measured; 0: there is none
 }
 
@@ -56,13 +55,9 @@ type Odometry struct {
 	twist     Twist
 	meters    Odometers
 	body      Odometer
-	bias      float64
-	biased    bool    // the bias has been measured
-	drifted   float64 // rad, of the rest under way, until it has
 	begun     bool
 	last      [2]float64
 	lastAt    time.Duration
-	still     time.Duration
 	unpowered time.Duration
 	byHand    float64
 	slipping  bool
@@ -102,25 +97,12 @@ func (o *Odometry) observe(left, right float64, at time.Duration, g Gyro, load f
 	dl, dr = dl*(1-slip), dr*(1-slip)
 	turn := (dr - dl) / o.drive.Track
 	o.slipping = false
-	if g.At > 0 && at-g.At <= o.cfg.GyroStale && finite(g.Rate) {
-		if moved || powered || math.Abs(g.Rate) > o.cfg.MostBias {
-			o.still, o.drifted = 0, 0
-		} else if o.still += since; !o.biased {
-			// A program may drive as soon as the robot has started: to come closer to the bias bit by bit would take too long.
-			if o.drifted += g.Rate * dt; o.still >= o.cfg.StillAfter {
-				o.bias, o.biased = o.drifted/o.still.Seconds(), true
-			}
-		} else if o.still >= o.cfg.StillAfter {
-			o.bias += (g.Rate - o.bias) * -math.Expm1(-float64(since)/float64(o.cfg.BiasTime))
+	if g.At > 0 && at-g.At <= o.cfg.GyroStale && since <= o.cfg.GyroSpan && finite(g.Rate) && (moved || powered || math.Abs(g.Rate) > o.cfg.RestRate) {
+		share := o.cfg.GyroShare
+		if math.Abs(g.Rate-turn/dt) > o.cfg.SlipRate {
+			share, o.slipping = 1, true
 		}
-		if o.still == 0 { // at rest the gyro only drifts
-			rate := g.Rate - o.bias
-			share := o.cfg.GyroShare
-			if math.Abs(rate-turn/dt) > o.cfg.SlipRate {
-				share, o.slipping = 1, true
-			}
-			turn = share*rate*dt + (1-share)*turn
-		}
+		turn = share*g.Rate*dt + (1-share)*turn
 	}
 	length := (dl + dr) / 2
 	o.body.Add(length)
@@ -130,7 +112,7 @@ func (o *Odometry) observe(left, right float64, at time.Duration, g Gyro, load f
 }
 
 // rebase continues from new encoder positions after the body has restarted its count.
-func (o *Odometry) rebase() { o.begun, o.twist, o.still, o.drifted = false, Twist{}, 0, 0 }
+func (o *Odometry) rebase() { o.begun, o.twist = false, Twist{} }
 
 // set puts the body elsewhere: something that sees knows better. Its odometry is reliable again.
 func (o *Odometry) set(p Pose) { o.pose, o.lost, o.byHand = p, false, 0 }

@@ -100,7 +100,6 @@ type plant struct {
 	pose  Pose
 	drive Drive
 	slip  float64
-	bias  float64
 	noise float64
 	turn  float64 // rad/s, true
 	sense measured
@@ -129,7 +128,7 @@ func newPlant(seed uint64) *plant {
 		q.zero = q.angle
 		p.parts[i] = q
 	}
-	p.bias, p.noise = 0.02*(p.rng.Float64()-0.5), 0.005
+	p.noise = 0.005
 	return p
 }
 
@@ -139,7 +138,7 @@ func (p *plant) ideal() *plant {
 		q := &p.parts[i]
 		q.gain, q.lag, q.friction, q.weight = 1, 0.04, 0.03, 0
 	}
-	p.bias, p.noise = 0, 0
+	p.noise = 0
 	return p
 }
 
@@ -204,7 +203,7 @@ func (r *rig) stepBy(dt time.Duration) {
 			s.Motors[i].Position = r.p.parts[i].position()
 		}
 		if r.in.Gyro = (Gyro{}); r.gyro {
-			r.in.Gyro = Gyro{Rate: r.p.turn + r.p.bias + r.p.noise*r.p.rng.NormFloat64(), At: r.now}
+			r.in.Gyro = Gyro{Rate: r.p.turn + r.p.noise*r.p.rng.NormFloat64(), At: r.now}
 		}
 	}
 	r.in.Now, r.in.DT, r.in.At, r.in.Epoch, r.in.Fresh, r.in.Motors = r.now, dt, s.At, s.Epoch, s.Fresh, s.Motors[:]

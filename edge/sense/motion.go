@@ -56,8 +56,8 @@ type Motion struct {
 
 	Gyro    GyroState
 	Accel   Vec     // m/s2, in the body's frame
-	Rate    Vec     // rad/s, in the body's frame, with the bias still in it
-	Bias    Vec     // rad/s, of the gyro, as far as it is known
+	Rate    Vec     // rad/s, in the body's frame, without the bias as far as it is known
+	Bias    Vec     // rad/s, of the gyro, in the head's frame: it moves with the head
 	Pitch   float64 // rad, nose down is positive; also on the charger's ramp (VEC-IMU-04)
 	Roll    float64 // rad, left side up is positive
 	Heading float64 // rad, counter-clockwise since the start, -pi to pi; drifts
@@ -200,7 +200,7 @@ func (m *Mover) Step(dt time.Duration, in MotionInput) (ev MotionEvents) {
 		m.begun, m.accel = true, a
 	}
 	gyro := m.tilt.state
-	m.tilt.step(dt, a, w, in.Driven)
+	w = m.tilt.step(dt, a, w, in.HeadAngle, in.Driven)
 	if m.tilt.state != gyro {
 		ev |= GyroReady
 		if m.tilt.state == GyroFailed {
@@ -210,7 +210,7 @@ func (m *Mover) Step(dt time.Duration, in MotionInput) (ev MotionEvents) {
 	m.accel = m.accel.toward(a, dt, slowTau)
 	quick := a.sub(m.accel).scale(1 / Gravity)
 
-	ev |= m.fall(dt, a.norm()/Gravity, w.sub(m.tilt.bias), in.NoFloor)
+	ev |= m.fall(dt, a.norm()/Gravity, w, in.NoFloor)
 	ev |= m.stand(dt, a, &in)
 	m.hand(dt, &in)
 	ev |= m.shaking(dt, quick)

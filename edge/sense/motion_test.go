@@ -463,13 +463,30 @@ func TestTiltAndHeading(t *testing.T) {
 	}
 }
 
+// TestBiasMovesWithTheHead: the gyro sits in the head, so what it is off about the body's axes changes with the head's angle (VEC-IMU-01, VEC-IMU-02).
+func TestBiasMovesWithTheHead(t *testing.T) {
+	m := NewMover(Default().Motion)
+	bias := Vec{0.017, -0.01, 0.012}
+	at := func(head float64, driven bool, d time.Duration) {
+		for range d / frame {
+			m.Step(frame, MotionInput{Accel: Vec{0, 0, Gravity}.raised(-head), Gyro: bias, HeadAngle: head, Driven: driven})
+		}
+	}
+	at(-0.35, false, 2*time.Second)
+	start := m.Motion().Heading
+	at(0.75, true, 20*time.Second)
+	if off := m.Motion().Heading - start; math.Abs(off) > 0.1*degree || m.Motion().Rate.norm() > 1e-4 {
+		t.Errorf("with the head raised the heading drifted %.2f degrees in 20 s, rate %v", off/degree, m.Motion().Rate)
+	}
+}
+
 // VEC-IMU-01: a step at 200 Hz takes 0.98 of what the gyro says and the rest of what the accelerometer does.
 func TestBlend(t *testing.T) {
 	cfg := Default().Motion
 	tilt := newTilt(&cfg)
-	tilt.step(5*ms, Vec{0, 0, Gravity}, Vec{}, true)
+	tilt.step(5*ms, Vec{0, 0, Gravity}, Vec{}, 0, true)
 	const angle = 0.01
-	tilt.step(5*ms, Vec{-Gravity * math.Sin(angle), 0, Gravity * math.Cos(angle)}, Vec{}, true)
+	tilt.step(5*ms, Vec{-Gravity * math.Sin(angle), 0, Gravity * math.Cos(angle)}, Vec{}, 0, true)
 	if got := tilt.pitch() / angle; math.Abs(got-0.02) > 0.0005 {
 		t.Errorf("of a tilt that the accelerometer alone feels %.4f is believed, want 0.02", got)
 	}

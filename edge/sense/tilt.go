@@ -21,6 +21,13 @@ func (a Vec) angle(b Vec) float64 { return math.Atan2(a.cross(b).norm(), a.dot(b
 func (a Vec) cross(b Vec) Vec {
 	return Vec{a[1]*b[2] - a[2]*b[1], a[2]*b[0] - a[0]*b[2], a[0]*b[1] - a[1]*b[0]}
 }
+
+// raised returns a as the body has it, in whose frame the head is raised by angle.
+func (a Vec) raised(angle float64) Vec {
+	sin, cos := math.Sincos(angle)
+	return Vec{cos*a[0] - sin*a[2], a[1], sin*a[0] + cos*a[2]}
+}
+
 func (a Vec) toward(b Vec, dt, tau time.Duration) Vec {
 	return Vec{power.Filter(a[0], b[0], dt, tau), power.Filter(a[1], b[1], dt, tau), power.Filter(a[2], b[2], dt, tau)}
 }
@@ -29,11 +36,9 @@ func (a Vec) toward(b Vec, dt, tau time.Duration) Vec {
 // rad/s. neck is the joint from the body's origin: of what turning adds at the joint only the pull towards the axis is taken off, because
 // the other part needs the change of the rate, which is mostly noise.
 func ToBody(accel, gyro Vec, angle, rate float64, neck Vec) (a, w Vec) {
-	sin, cos := math.Sincos(angle)
-	turn := func(v Vec) Vec { return Vec{cos*v[0] - sin*v[2], v[1], sin*v[0] + cos*v[2]} }
-	w = turn(gyro)
+	w = gyro.raised(angle)
 	w[1] += rate // raising the nose is a negative turn about Y
-	return turn(accel).sub(w.cross(w.cross(neck))), w
+	return accel.raised(angle).sub(w.cross(w.cross(neck))), w
 }
 
 // GyroState says whether the gyro's bias is known (VEC-IMU-16).
@@ -63,7 +68,7 @@ type Tilt struct {
 	begun   bool
 	up      Vec // unit vector in the body's frame
 	heading float64
-	bias    Vec
+	bias    Vec // in the head's frame, in which the gyro sits
 	state   GyroState
 
 	rates, accels spread
@@ -110,8 +115,9 @@ func (s *spread) add(dt time.Duration, v Vec) (mean Vec, deviation float64) {
 
 func newTilt(cfg *MotionConfig) Tilt { return Tilt{cfg: cfg, up: Vec{0, 0, 1}} }
 
-// Step takes in accelerations and rates in the body's frame. driven: motors move, so nothing is learnt about the gyro.
-func (t *Tilt) step(dt time.Duration, accel, gyro Vec, driven bool) {
+// step takes in accelerations and rates in the body's frame, while the head is raised by angle, and returns the rates without the bias. driven: motors move, so
+// nothing is learnt about the gyro.
+func (t *Tilt) step(dt time.Duration, accel, gyro Vec, angle float64, driven bool) (w Vec) {
 	if !t.begun {
 		t.begun = true
 		if n := accel.norm(); n > 0 {
@@ -128,16 +134,16 @@ func (t *Tilt) step(dt time.Duration, accel, gyro Vec, driven bool) {
 	t.resting.step(quiet, dt, t.cfg.Still, 0)
 	switch {
 	case t.still.on && t.state != GyroCalibrated:
-		t.bias, t.state = t.mean, GyroCalibrated
+		t.bias, t.state = t.mean.raised(-angle), GyroCalibrated
 	case t.still.on:
-		t.bias = t.bias.toward(t.mean, dt, t.cfg.BiasTau)
+		t.bias = t.bias.toward(t.mean.raised(-angle), dt, t.cfg.BiasTau)
 	case t.resting.on && !calm && t.state == GyroPending:
 		if t.bad += min(max(dt, 0), maxGap); t.bad >= t.cfg.GyroFail {
 			t.state = GyroFailed
 		}
 	}
 
-	w := gyro.sub(t.bias)
+	w = gyro.sub(t.bias.raised(angle))
 	s := min(max(dt, 0), maxGap).Seconds()
 	t.heading = math.Remainder(t.heading+w.dot(t.up)*s, 2*math.Pi)
 	t.up = t.up.sub(w.cross(t.up).scale(s)) // the world turns the other way
@@ -149,6 +155,7 @@ func (t *Tilt) step(dt time.Duration, accel, gyro Vec, driven bool) {
 	} else {
 		t.up = Vec{0, 0, 1} // between two opposite opinions; the next ones decide
 	}
+	return w
 }
 
 // pitch is nose down for positive values, roll left side up; both in rad.

@@ -46,8 +46,8 @@ func motionConfig() motion.Config {
 		Stale:    vectordriver.Stale,
 		Follow: motion.FollowConfig{Along: 4, Across: 400, Heading: 30, Turn: 6, Blend: 0.05, Astray: 0.05, AstrayAngle: 30 * degree, Settle: 1,
 			Close: 0.001, CloseAngle: 0.5 * degree, Tolerance: 0.01, TurnTolerance: 2 * degree},
-		Odometry: motion.OdometryConfig{GyroShare: 0.98, PushSlip: 0.1, SlipRate: 1, StillAfter: time.Second, BiasTime: 2 * time.Second, MostBias: 0.1,
-			GyroStale: 50 * time.Millisecond, Coast: 500 * time.Millisecond, CoastMetres: 0.002},
+		Odometry: motion.OdometryConfig{GyroShare: 0.98, PushSlip: 0.1, SlipRate: 1, RestRate: 0.1,
+			GyroStale: 50 * time.Millisecond, GyroSpan: 20 * time.Millisecond, Coast: 500 * time.Millisecond, CoastMetres: 0.002},
 	}
 }
 

@@ -303,7 +303,7 @@ func (p *Plant) compare(m *control.Moment, at time.Duration) {
 	p.compared = at
 	k := &p.known.Motion
 	move, odd := p.odd.Step(between, sense.UnexpectedInput{
-		Turn: k.Rate[2] - k.Bias[2], WantTurn: p.now.Want.W, WantSpeed: p.now.Want.V,
+		Turn: k.Rate[2], WantTurn: p.now.Want.W, WantSpeed: p.now.Want.V,
 		OnTreads: k.OffTreads == sense.OnTreads && k.Gyro == sense.GyroCalibrated,
 	})
 	if odd { // the source has the message and no name of an event: our own
@@ -473,7 +473,7 @@ func (p *Plant) showInertial() {
 			continue
 		}
 		b.Set(p.slots.accel[i], m.Accel[i], p.sense.Inertial.At)
-		b.Set(p.slots.gyro[i], m.Rate[i]-m.Bias[i], p.sense.Inertial.At)
+		b.Set(p.slots.gyro[i], m.Rate[i], p.sense.Inertial.At)
 	}
 }
 
