@@ -300,25 +300,6 @@ func measurePrograms(ctx context.Context, tb testing.TB, bin string) (all []meas
 		late}), nil
 }
 
-// loopTurns is how often the loop's lateness is measured beside programs and without them. One robot's 99th of 100 steps is up to three times as late as the next one's on
-// the same machine, so the medians are compared.
-const loopTurns = 3
-
-// inTurns alternates between calm and load, and returns the median of each.
-func inTurns(measure func(busy bool) (float64, error)) (bench.Pair, error) {
-	var late [2][]float64
-	for range loopTurns {
-		for i, busy := range []bool{false, true} {
-			us, err := measure(busy)
-			if err != nil {
-				return bench.Pair{}, err
-			}
-			late[i] = append(late[i], us)
-		}
-	}
-	return bench.Pair{Value: bench.Median(late[1]), Reference: bench.Median(late[0])}, nil
-}
-
 // keepOffLoop keeps a process off the processor of a punctual robot's loop. agentd.service does so on a robot with four processors; programs run on machines of their own,
 // where they take none of the robot's time, and share the rest of it with agentd here.
 func keepOffLoop(pid int) error {
@@ -454,15 +435,6 @@ func startPunctual(ctx context.Context, tb testing.TB, bin string) (*sdkRobot, e
 		return nil, err
 	}
 	return r, nil
-}
-
-// lateness returns by how many microseconds 99 of 100 steps of the loop were late at most, of a robot that started right before.
-func lateness(ctx context.Context, tb testing.TB, r *sdkRobot) (us float64, err error) {
-	s, err := watchLoop(ctx, r.dir, bench.Part(tb, sdkTime/2))
-	if err != nil {
-		return 0, err
-	}
-	return float64(max(1, s.Lateness.P99)), nil
 }
 
 // pythonToMotor returns after how many milliseconds half of a Python program's orders, and 99 of 100, drove a motor.
