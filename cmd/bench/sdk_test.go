@@ -331,8 +331,37 @@ func pin(pid int, on *unix.CPUSet) error {
 	return nil
 }
 
-// loopWindow is for how long the loop is watched at a time, with programs and without them.
-const loopWindow = 3 * time.Second
+// window is for how long a robot is watched at a time, with programs and without them.
+const window = 3 * time.Second
+
+// inTurns measures with a load off and on, alternating, each for d in total, in windows too short for the machine to drift. The load is left on.
+func inTurns(ctx context.Context, d time.Duration, run func(on bool) error, measure func(context.Context) (float64, error)) (off, on []float64, err error) {
+	for range int(d / window) {
+		for _, x := range []*[]float64{&off, &on} {
+			if err := run(x == &on); err != nil {
+				return off, on, err
+			}
+			if err := bench.Pass(ctx, window/10); err != nil { // what was under way ends
+				return off, on, err
+			}
+			v, err := measure(ctx)
+			if err != nil {
+				return off, on, err
+			}
+			*x = append(*x, v)
+		}
+	}
+	return off, on, nil
+}
+
+// shareOf returns what some processes take of a processor during a window, in per cent.
+func shareOf(pids ...int) func(context.Context) (float64, error) {
+	return func(ctx context.Context) (float64, error) {
+		before, began := bench.UsageOfAll(pids...).CPU, time.Now()
+		err := bench.Pass(ctx, window)
+		return 100 * (bench.UsageOfAll(pids...).CPU - before).Seconds() / time.Since(began).Seconds(), err
+	}
+}
 
 // lateBeside returns the lateness of 99 of 100 steps of a fresh robot's loop, in microseconds, while n programs run a part, and while those programs are stopped.
 func lateBeside(ctx context.Context, tb testing.TB, bin string, n int, part string) (late bench.Pair, err error) {
@@ -381,8 +410,8 @@ func (x *programsBeside) run(on bool) error {
 	return nil
 }
 
-// lateInTurns measures a punctual robot's loop with the load off and on, alternating, each for d in total, in windows too short for the machine to drift. It returns the
-// medians of the lateness of 99 of 100 steps, in microseconds. The load is left on.
+// lateInTurns returns the medians of the lateness of 99 of 100 steps of a punctual robot's loop, in microseconds, with the load off and on, each for d in total. The load
+// is left on.
 func lateInTurns(ctx context.Context, r *sdkRobot, d time.Duration, run func(on bool) error) (late bench.Pair, err error) {
 	if err := keepOffLoop(r.agentd.Pid()); err != nil {
 		return late, err
@@ -395,28 +424,21 @@ func lateInTurns(ctx context.Context, r *sdkRobot, d time.Duration, run func(on 
 	if err := core.Ready(ctx); err != nil {
 		return late, err
 	}
-	var all [2][]float64
-	for i := range 2 * int(d/loopWindow) {
-		if err := run(i%2 == 1); err != nil {
-			return late, err
-		}
-		if err := bench.Pass(ctx, loopWindow/10); err != nil { // what was under way ends
-			return late, err
-		}
+	calm, loaded, err := inTurns(ctx, d, run, func(ctx context.Context) (float64, error) {
 		before, err := core.Lateness(ctx)
 		if err == nil {
-			err = bench.Pass(ctx, loopWindow)
+			err = bench.Pass(ctx, window)
 		}
 		if err != nil {
-			return late, err
+			return 0, err
 		}
 		after, err := core.Lateness(ctx)
 		if err != nil {
-			return late, err
+			return 0, err
 		}
-		all[i%2] = append(all[i%2], float64(max(1, after.Since(before, 0.99))))
-	}
-	return bench.Pair{Value: bench.Median(all[1]), Reference: bench.Median(all[0])}, nil
+		return float64(max(1, after.Since(before, 0.99))), nil
+	})
+	return bench.Pair{Value: bench.Median(loaded), Reference: bench.Median(calm)}, err
 }
 
 // startPunctual starts a robot whose body is as punctual as hardware: the loop's steps begin with the body's frames, and a body that waited for a processor

@@ -65,30 +65,24 @@ func measureOriginals(ctx context.Context, tb testing.TB, bin string) (all []mea
 	if err != nil {
 		return nil, err
 	}
-	share := func(ctx context.Context) (float64, error) {
-		before, began := bench.UsageOfAll(pids["agentd"], pids["robotd"]).CPU, time.Now()
-		err := bench.Pass(ctx, bench.Part(tb, sdkTime))
-		return 100 * (bench.UsageOfAll(pids["agentd"], pids["robotd"]).CPU - before).Seconds() / time.Since(began).Seconds(), err
-	}
-	idle, err := share(ctx)
-	if err != nil {
-		return nil, err
-	}
 	for _, x := range []struct {
-		name, part, of string
-		n              int
-		budget         float64
+		name, of string
+		programs originals
+		n        int
+		budget   float64
 	}{
-		{"states", hearStates, "event streams with robot_state 30 times a second", originalListeners, originalListening},
-		{"camera", watchCamera, "feeds of the camera, 15 pictures a second", originalWatchers, originalWatching},
+		{"states", "event streams with robot_state 30 times a second", originals{listeners: originalListeners}, originalListeners, originalListening},
+		{"camera", "feeds of the camera, 15 pictures a second", originals{watchers: originalWatchers}, originalWatchers, originalWatching},
 	} {
-		busy, err := beside(ctx, r.file, x.n, x.part, share)
+		run, end := x.programs.at(ctx, r.file, func(int) error { return nil })
+		idle, busy, err := inTurns(ctx, bench.Part(tb, sdkTime), run, shareOf(pids["agentd"], pids["robotd"]))
+		end()
 		if err != nil {
 			return all, err
 		}
 		all = append(all, measured{bench.Line{Name: "vectorsdk/" + x.name, Unit: "%", Less: true, Bound: 1,
-			Note: fmt.Sprintf("of a processor, robotd and agentd together, for %d %s, beside %.2f %% without; reference: the budget", x.n, x.of, idle)},
-			bench.Pair{Value: max(0.01, busy-idle), Reference: x.budget}})
+			Note: fmt.Sprintf("of a processor, robotd and agentd together, for %d %s, beside %.2f %% without; reference: the budget", x.n, x.of, bench.Mean(idle))},
+			bench.Pair{Value: max(0.01, bench.Mean(busy)-bench.Mean(idle)), Reference: x.budget}})
 	}
 	late, err := lateBesideOriginals(ctx, tb, bin)
 	if err != nil {
@@ -115,46 +109,56 @@ func startOriginal(ctx context.Context, tb testing.TB, bin string) (*sdkRobot, e
 	return r, nil
 }
 
-// lateBesideOriginals returns the lateness of 99 of 100 steps of a fresh robot's loop, in microseconds, beside all those programs and without them. What is sent to a
-// program that is merely stopped costs the robot as much, so they end and start again.
+// originals are programs for the original Vector.
+type originals struct{ listeners, watchers int }
+
+// at returns what starts those programs at the robot of a file and ends them. What is sent to a program that is merely stopped costs the robot as much.
+func (x originals) at(ctx context.Context, file string, begun func(pid int) error) (run func(on bool) error, end func()) {
+	var programs []*bench.Program
+	end = func() {
+		for _, p := range programs {
+			p.Stop()
+		}
+		programs = nil
+	}
+	return func(on bool) error {
+		end()
+		if !on {
+			return nil
+		}
+		for i := range x.listeners + x.watchers {
+			part := hearStates
+			if i >= x.listeners {
+				part = watchCamera
+			}
+			p, err := startPart(0, part, file)
+			if err != nil {
+				return err
+			}
+			programs = append(programs, p)
+		}
+		for _, p := range programs {
+			if _, err := p.Await(ctx, "begun"); err != nil {
+				return err
+			}
+			if err := begun(p.Pid()); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, end
+}
+
+// lateBesideOriginals returns the lateness of 99 of 100 steps of a fresh robot's loop, in microseconds, beside all those programs and without them.
 func lateBesideOriginals(ctx context.Context, tb testing.TB, bin string) (late bench.Pair, err error) {
 	r, err := startPunctual(ctx, tb, bin)
 	if err != nil {
 		return late, err
 	}
 	defer r.stop()
-	var programs []*bench.Program
-	end := func() {
-		for _, p := range programs {
-			p.Stop()
-		}
-		programs = nil
-	}
+	run, end := originals{originalListeners, originalWatchers}.at(ctx, r.file, keepOffLoop)
 	defer end()
-	return lateInTurns(ctx, r, bench.Part(tb, sdkTime), func(on bool) error {
-		end()
-		if !on {
-			return nil
-		}
-		for i := range originalListeners + originalWatchers {
-			part := hearStates
-			if i >= originalListeners {
-				part = watchCamera
-			}
-			p, err := startPart(0, part, r.file)
-			if err != nil {
-				return err
-			}
-			programs = append(programs, p)
-		}
-		var begun programsBeside
-		for _, p := range programs {
-			if err := begun.add(ctx, p); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return lateInTurns(ctx, r, bench.Part(tb, sdkTime), run)
 }
 
 const hearStates, watchCamera = "hearstates", "watchcamera"

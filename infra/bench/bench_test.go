@@ -21,6 +21,9 @@ func TestStatistics(t *testing.T) {
 	if got := Median([]float64{9, 1, 5}); got != 5 {
 		t.Errorf("median of three: %v, want 5", got)
 	}
+	if got := Mean([]float64{9, 1, 5}); got != 5 {
+		t.Errorf("mean of three: %v", got)
+	}
 	if got := Median([]float64{4, 1, 2, 3}); got != 2.5 {
 		t.Errorf("median of four: %v, want 2.5", got)
 	}

@@ -8,6 +8,14 @@ import (
 // Median of xs; 0 if there are none. xs keeps its order.
 func Median(xs []float64) float64 { return Percentile(xs, 50) }
 
+// Mean of xs; 0 if there are none.
+func Mean(xs []float64) (mean float64) {
+	for _, x := range xs {
+		mean += x / float64(len(xs))
+	}
+	return mean
+}
+
 // Percentile returns the value below which p percent of xs lie, between neighbours in proportion; 0 if there are none.
 func Percentile(xs []float64, p float64) float64 {
 	if len(xs) == 0 {
