@@ -263,7 +263,7 @@ func withCompany(ctx context.Context, tb testing.TB, bin string, c company) (_ [
 	if err != nil {
 		return nil, err
 	}
-	before, err := readTimes()
+	before, err := readTimes(allProcessors)
 	if err != nil {
 		return nil, err
 	}
@@ -271,7 +271,7 @@ func withCompany(ctx context.Context, tb testing.TB, bin string, c company) (_ [
 	if err != nil {
 		return nil, err
 	}
-	after, err := readTimes()
+	after, err := readTimes(allProcessors)
 	if err != nil {
 		return nil, err
 	}
@@ -330,22 +330,26 @@ func watchLoop(ctx context.Context, root string, long time.Duration) (*corelink.
 	return s, nil
 }
 
-// times holds the processor times since the machine started, of all processors together, in clock ticks.
+// times holds the processor times since the machine started, in clock ticks.
 type times struct{ all, stolen uint64 }
 
-// readTimes reads the first line of /proc/stat (proc_stat(5)): user, nice, system, idle, iowait, irq, softirq and steal, which is the time that a
+// allProcessors is the line of /proc/stat that sums them up; "cpu0" and so on are one each.
+const allProcessors = "cpu"
+
+// readTimes reads a line of /proc/stat (proc_stat(5)): user, nice, system, idle, iowait, irq, softirq and steal, which is the time that a
 // guest's processors had work and the host gave them to others. What follows is counted in user and nice already.
-func readTimes() (t times, err error) {
+func readTimes(of string) (t times, err error) {
 	b, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return t, err
 	}
-	line, _, _ := strings.Cut(string(b), "\n")
+	_, line, _ := strings.Cut("\n"+string(b), "\n"+of+" ")
+	line, _, _ = strings.Cut(line, "\n")
 	f := strings.Fields(line)
-	if len(f) < 9 || f[0] != "cpu" {
-		return t, fmt.Errorf("/proc/stat: %.80q: want cpu and at least 8 counts", line)
+	if len(f) < 8 {
+		return t, fmt.Errorf("/proc/stat: %.80q after %s: want at least 8 counts", line, of)
 	}
-	for _, s := range f[1:9] {
+	for _, s := range f[:8] {
 		if t.stolen, err = strconv.ParseUint(s, 10, 64); err != nil {
 			return t, fmt.Errorf("/proc/stat: %w", err)
 		}
