@@ -504,7 +504,8 @@ func pythonToMotor(ctx context.Context, tb testing.TB, r *sdkRobot) (out [2]floa
 	cmd.Stderr = &wrong
 	said, err := cmd.Output()
 	if err != nil {
-		return out, fmt.Errorf("Python program: %w: %.500s", err, wrong.String())
+		trace := wrong.String() // ends with the reason
+		return out, fmt.Errorf("Python program: %w: %s", err, trace[max(0, len(trace)-300):])
 	}
 	var first []time.Duration
 	for len(r.moves) > 0 {
