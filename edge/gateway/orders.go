@@ -8,6 +8,7 @@ import (
 
 	"kennel/edge/core"
 	"kennel/edge/core/coreclient"
+	"kennel/edge/core/corelink"
 	"kennel/edge/robot"
 	"kennel/edge/robot/claim"
 	"kennel/infra/api/robotpb"
@@ -21,6 +22,10 @@ const (
 	maxFor        = time.Minute
 	poseEvery     = 100 * time.Millisecond
 	spare         = 2 * time.Second // that the claim of an order without a lease outlives it
+
+	// While the robot's loop is late, or its body not heard, no motor may move. That mostly lasts some steps; an order waits so long for its end, and asks so often.
+	lateFor   = time.Second
+	lateEvery = 50 * time.Millisecond
 )
 
 // do does an order and answers with its end.
@@ -57,7 +62,7 @@ func (g *Gateway) act(ctx context.Context, c caller, req *robotpb.OrderRequest, 
 			return nil, err
 		}
 		n := l.newest.Add(1)
-		m, err := l.peer.Do(ctx, o)
+		m, err := begin(ctx, l.peer, o, func() bool { return l.newest.Load() == n })
 		if err != nil {
 			return nil, err
 		}
@@ -80,11 +85,29 @@ func (g *Gateway) act(ctx context.Context, c caller, req *robotpb.OrderRequest, 
 	}
 	defer g.peers.put(p)
 	defer end(ctx, held)
-	m, err := p.Do(ctx, o)
+	m, err := begin(ctx, p, o, func() bool { return true })
 	if err != nil {
 		return nil, err
 	}
 	return g.follow(ctx, c, m, p, o, tell)
+}
+
+// begin gives an order, again while it is refused only for the moment, as long as it is wanted.
+func begin(ctx context.Context, p *peer, o core.Order, wanted func() bool) (*coreclient.Motion, error) {
+	for until := time.Now().Add(lateFor); ; {
+		m, err := p.Do(ctx, o)
+		if !coreclient.Passing(corelink.Ended{}, err) || time.Now().After(until) {
+			return m, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(lateEvery):
+		}
+		if !wanted() {
+			return nil, err
+		}
+	}
 }
 
 // end gives a claim back, also for a client that has gone, before its parts are needed by the next. A robotd that is gone holds nothing.

@@ -96,6 +96,20 @@ func TestStates(t *testing.T) {
 	}
 }
 
+// TestLateForAMoment: an order that comes while the robot's loop is late begins when it is in time again.
+func TestLateForAMoment(t *testing.T) {
+	d := newDesk(t)
+	d.body.Forbid(motion.Watchdog)
+	told := make(chan string, 1)
+	go func() { told <- d.doors(t)["gRPC"]("robot.go(0.1)") }()
+	d.moved(t, 2) // refused, and tried again
+	d.body.Forbid(0)
+	testwait.Until(t, patience, "the end", testwait.Holds(func() bool { d.body.End(motion.Done, 0.1); return len(told) > 0 }))
+	if got := testwait.For(t, told, "the end"); !strings.Contains(got, "done") {
+		t.Errorf("its end is %s", got)
+	}
+}
+
 // TestCircumstances: a robot that is asleep, or on its charger, moves all the same, and says through every door what that means (issue 32).
 func TestCircumstances(t *testing.T) {
 	d := newDesk(t)
