@@ -120,14 +120,36 @@ func (f *feelings) feeling(events []string) mindlink.Feeling {
 	return mindlink.Feeling{Emotions: all, Simple: f.mood.Simple(), SimpleBefore: f.simple, Events: events, Speed: speed, Acceleration: acceleration}
 }
 
-// Feel applies emotion events. See mindlink.Mind.
+// become replaces emotions by other values, and tells of them.
+func (f *feelings) become(now time.Duration, values map[mood.Emotion]float64) {
+	f.step(now)
+	f.told = f.mood.Emotions()
+	f.mood.Set(now, values)
+	f.tell(nil)
+}
+
+// Feel sets emotions and applies emotion events. See mindlink.Mind.
 func (m *Mind) Feel(ctx context.Context, f mindlink.Feel) (err error) {
+	set := map[mood.Emotion]float64{}
+	for name, v := range f.Set {
+		e, err := mood.EmotionOf("set", name)
+		if err != nil {
+			return err
+		}
+		set[e] = v
+	}
 	inerr := m.in(ctx, func(now time.Duration) {
 		events := f.Events
 		if f.Action != "" {
 			if e := m.feels.mood.Result(f.Action, f.Result); e != "" {
 				events = append(events, e)
 			}
+		}
+		if err = m.feels.mood.Has(events...); err != nil {
+			return
+		}
+		if len(set) > 0 {
+			m.feels.become(now, set)
 		}
 		if len(events) > 0 {
 			err = m.feels.post(now, events)

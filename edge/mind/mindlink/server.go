@@ -44,7 +44,8 @@ type Mind interface {
 	// Stream plays samples that next returns until it returns io.EOF, and blocks until they were heard. Another error of next ends it at once.
 	Stream(ctx context.Context, s Stream, next func() ([]int16, error), tell func(Progress) error) (Ended, error)
 	Hush(program string)
-	// Feel applies emotion events. An error with code "not_found": the robot has no effect of one of them, and none was applied.
+	// Feel sets emotions and applies emotion events. An error with code "not_found": the robot has no effect of one of them, and none was applied;
+	// an emotion that is unknown is invalid.
 	Feel(ctx context.Context, f Feel) error
 	// Feelings calls give with what the robot feels, at first and after each change, until ctx ends or give fails.
 	Feelings(ctx context.Context, give func(Feeling) error) error

@@ -207,7 +207,7 @@ func ParseConfig(b []byte) (*Config, error) {
 	}
 	for i, r := range f.Ranges {
 		key := fmt.Sprintf("valueRanges[%d]", i)
-		e, err := emotion(key, r.Emotion)
+		e, err := EmotionOf(key, r.Emotion)
 		switch {
 		case err != nil:
 			return nil, err
@@ -231,7 +231,7 @@ func ParseConfig(b []byte) (*Config, error) {
 			usual = one
 			continue
 		}
-		e, err := emotion(key, d.Emotion)
+		e, err := EmotionOf(key, d.Emotion)
 		if err != nil {
 			return nil, err
 		}
@@ -243,7 +243,7 @@ func ParseConfig(b []byte) (*Config, error) {
 		}
 	}
 	for name, parameter := range f.Audio {
-		e, err := emotion("audioParameterMap", name)
+		e, err := EmotionOf("audioParameterMap", name)
 		if err != nil {
 			return nil, err
 		}
@@ -285,7 +285,7 @@ func ParseEvents(b []byte) ([]*Event, error) {
 		ev := &Event{Name: e.Name}
 		for j, a := range e.Affectors {
 			key := fmt.Sprintf("%s.emotionAffectors[%d]", key, j)
-			kind, err := emotion(key, a.Emotion)
+			kind, err := EmotionOf(key, a.Emotion)
 			if err != nil {
 				return nil, err
 			}
@@ -321,8 +321,8 @@ func invalid(key, format string, args ...any) error {
 	return errs.New(errs.Invalid, "%s: "+format, append([]any{key}, args...)...)
 }
 
-// emotion returns the emotion of a name.
-func emotion(key, name string) (Emotion, error) {
+// EmotionOf returns the emotion of a name. An error says that key should have had one.
+func EmotionOf(key, name string) (Emotion, error) {
 	i := slices.Index(emotionNames[:], name)
 	if i < 0 {
 		return 0, invalid(key, "expected one of the emotions %s, found %.40q", strings.Join(emotionNames[:], ", "), name)

@@ -114,12 +114,20 @@ func (m *Mood) Told(what string) (event string) { return m.cfg.mapper[what] }
 // Result returns the emotion event of an action's result; "": it moves nothing.
 func (m *Mood) Result(action, result string) (event string) { return m.cfg.results[action+" "+result] }
 
-// Post applies emotion events. All are applied or none: an error names one that the robot has no effect of.
-func (m *Mood) Post(now time.Duration, events ...string) error {
+// Has returns an error that names the first of these emotion events that the robot has no effect of.
+func (m *Mood) Has(events ...string) error {
 	for _, name := range events {
 		if m.cfg.events[name] == nil {
 			return errs.Coded(errs.NotFound, "not_found", "emotion event %.60q: this robot has none of that name", name)
 		}
+	}
+	return nil
+}
+
+// Post applies emotion events. All are applied or none: an error names one that the robot has no effect of.
+func (m *Mood) Post(now time.Duration, events ...string) error {
+	if err := m.Has(events...); err != nil {
+		return err
 	}
 	m.Step(now)
 	for _, name := range events {
@@ -142,6 +150,9 @@ func (m *Mood) post(now time.Duration, e *Event) {
 		m.set(now, a.Emotion, m.values[a.Emotion]+a.Value*ratio)
 	}
 }
+
+// Names returns the emotion events of the original.
+func Names() []string { return slices.Clone(names) }
 
 // Set replaces emotions by other values, within their ranges.
 func (m *Mood) Set(now time.Duration, values map[Emotion]float64) {
