@@ -112,7 +112,8 @@ func startOriginal(ctx context.Context, tb testing.TB, bin string) (*sdkRobot, e
 // originals are programs for the original Vector.
 type originals struct{ listeners, watchers int }
 
-// at returns what starts those programs at the robot of a file and ends them. What is sent to a program that is merely stopped costs the robot as much.
+// at returns a load for inTurns that starts those programs with the robot of a file, and ends them. To stop them for a while would not do: the robot would send to them all
+// the same.
 func (x originals) at(ctx context.Context, file string, begun func(pid int) error) (run func(on bool) error, end func()) {
 	var programs []*bench.Program
 	end = func() {
@@ -149,7 +150,7 @@ func (x originals) at(ctx context.Context, file string, begun func(pid int) erro
 	}, end
 }
 
-// lateBesideOriginals returns the lateness of 99 of 100 steps of a fresh robot's loop, in microseconds, beside all those programs and without them.
+// lateBesideOriginals returns the 99th percentile of how late the steps of a fresh robot's loop are, in microseconds, beside all those programs and without them.
 func lateBesideOriginals(ctx context.Context, tb testing.TB, bin string) (late bench.Pair, err error) {
 	r, err := startPunctual(ctx, tb, bin)
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 // window is for how long a robot is watched at a time, with programs and without them.
 const window = 3 * time.Second
 
-// inTurns measures with a load off and on, alternating, each for d in total, in windows too short for the machine to drift. The load is left on.
+// inTurns measures with a load off and on, alternating, each for d in total, in windows too short for the machine to drift. The load is still on when it returns.
 func inTurns(ctx context.Context, d time.Duration, run func(on bool) error, measure func(context.Context) (float64, error)) (off, on []float64, err error) {
 	for range int(d / window) {
 		for _, x := range []*[]float64{&off, &on} {
 			if err := run(x == &on); err != nil {
 				return off, on, err
 			}
-			if err := bench.Pass(ctx, window/10); err != nil { // what was under way ends
+			if err := bench.Pass(ctx, window/10); err != nil { // work under way finishes
 				return off, on, err
 			}
 			v, err := measure(ctx)
@@ -35,7 +35,7 @@ func inTurns(ctx context.Context, d time.Duration, run func(on bool) error, meas
 	return off, on, nil
 }
 
-// shareOf returns what some processes take of a processor during a window, in per cent.
+// shareOf returns how much of a processor some processes use during a window, in per cent.
 func shareOf(pids ...int) func(context.Context) (float64, error) {
 	return func(ctx context.Context) (float64, error) {
 		before, began := bench.UsageOfAll(pids...).CPU, time.Now()
@@ -44,16 +44,16 @@ func shareOf(pids ...int) func(context.Context) (float64, error) {
 	}
 }
 
-// A window in which the host gave the loop's processor to others for more than mostStolen per cent does not count, and is repeated up to windowTries times; so many windows
-// with and without a load are needed.
+// A window in which the host gave the loop's processor to others for more than mostStolen per cent is discarded and repeated, up to windowTries times in all. At least
+// leastJudged windows of each kind are needed.
 const (
 	mostStolen  = 2
 	windowTries = 3
 	leastJudged = 3
 )
 
-// lateInTurns returns the medians of the lateness of 99 of 100 steps of a punctual robot's loop, in microseconds, with the load off and on, each for d in total. The load
-// is left on.
+// lateInTurns returns the 99th percentile of how late the steps of a punctual robot's loop are, in microseconds, under the load and without it: the medians over the windows
+// of inTurns.
 func lateInTurns(ctx context.Context, r *sdkRobot, d time.Duration, run func(on bool) error) (late bench.Pair, err error) {
 	if err := keepOffLoop(r.agentd.Pid()); err != nil {
 		return late, err
@@ -76,7 +76,7 @@ func lateInTurns(ctx context.Context, r *sdkRobot, d time.Duration, run func(on 
 		return late, err
 	})
 	if calm, loaded = judged(calm), judged(loaded); err == nil && min(len(calm), len(loaded)) < leastJudged {
-		err = fmt.Errorf("the host took the loop's processor too often: %d windows without and %d with a load can be judged, want %d of each", len(calm), len(loaded), leastJudged)
+		err = fmt.Errorf("the host took the loop's processor too often: %d usable windows without the load and %d with it, want %d of each", len(calm), len(loaded), leastJudged)
 	}
 	return bench.Pair{Value: bench.Median(loaded), Reference: bench.Median(calm)}, err
 }

@@ -23,7 +23,7 @@ const (
 	poseEvery     = 100 * time.Millisecond
 	spare         = 2 * time.Second // that the claim of an order without a lease outlives it
 
-	// While the robot's loop is late, or its body not heard, no motor may move. That mostly lasts some steps; an order waits so long for its end, and asks so often.
+	// No motor may move while the robot's loop is late or its body is not heard. That usually lasts a few steps: an order is tried again every lateEvery for lateFor.
 	lateFor   = time.Second
 	lateEvery = 50 * time.Millisecond
 )
@@ -92,7 +92,7 @@ func (g *Gateway) act(ctx context.Context, c caller, req *robotpb.OrderRequest, 
 	return g.follow(ctx, c, m, p, o, tell)
 }
 
-// begin gives an order, again while it is refused only for the moment, as long as it is wanted.
+// begin gives an order, and tries again for up to lateFor while the reason for a refusal is passing and wanted reports true.
 func begin(ctx context.Context, p *peer, o core.Order, wanted func() bool) (*coreclient.Motion, error) {
 	for until := time.Now().Add(lateFor); ; {
 		m, err := p.Do(ctx, o)

@@ -96,13 +96,13 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestLateForAMoment: an order that comes while the robot's loop is late begins when it is in time again.
+// TestLateForAMoment: an order that comes while the robot's loop is late begins once the loop is on time again.
 func TestLateForAMoment(t *testing.T) {
 	d := newDesk(t)
 	d.body.Forbid(motion.Watchdog)
 	told := make(chan string, 1)
 	go func() { told <- d.doors(t)["gRPC"]("robot.go(0.1)") }()
-	d.moved(t, 2) // refused, and tried again
+	d.moved(t, 2) // the first attempt is refused, and so is the next
 	d.body.Forbid(0)
 	testwait.Until(t, patience, "the end", testwait.Holds(func() bool { d.body.End(motion.Done, 0.1); return len(told) > 0 }))
 	if got := testwait.For(t, told, "the end"); !strings.Contains(got, "done") {

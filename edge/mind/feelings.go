@@ -120,7 +120,7 @@ func (f *feelings) feeling(events []string) mindlink.Feeling {
 	return mindlink.Feeling{Emotions: all, Simple: f.mood.Simple(), SimpleBefore: f.simple, Events: events, Speed: speed, Acceleration: acceleration}
 }
 
-// become replaces emotions by other values, and tells of them.
+// become sets emotions to other values, and tells the readers.
 func (f *feelings) become(now time.Duration, values map[mood.Emotion]float64) {
 	f.step(now)
 	f.told = f.mood.Emotions()

@@ -11,9 +11,9 @@ type OdometryConfig struct {
 	PushSlip    float64       // what a full load adds to it
 	GyroShare   float64       // of the change of heading, the rest is the treads'
 	SlipRate    float64       // rad/s between gyro and treads that means slip: then only the gyro counts
-	RestRate    float64       // rad/s, of a body whose treads rest: less is the gyro's noise, more a hand that turns it
+	RestRate    float64       // rad/s while the treads rest: a slower turn is noise, a faster one a hand that turns the body
 	GyroStale   time.Duration // an older reading does not count
-	GyroSpan    time.Duration // a reading says nothing of a longer time between two measurements: then only the treads count
+	GyroSpan    time.Duration // the longest time between two measurements that one reading can speak for; beyond it only the treads count
 	Coast       time.Duration // a tread may move this long after its power went
 	CoastMetres float64       // and this far later, before it is a hand
 }

@@ -278,7 +278,7 @@ func TestOdometry(t *testing.T) {
 	}
 }
 
-// TestTurnWhileLate: a reading of the gyro says nothing of a turn that ended while the loop was late; the treads do.
+// TestTurnWhileLate: a turn that ends while the loop is late is measured by the treads, not by the gyro.
 func TestTurnWhileLate(t *testing.T) {
 	r := newRig(t, newPlant(8), nil)
 	r.must(r.m.Drive(-0.08, 0.08, 0, 0))
@@ -286,7 +286,7 @@ func TestTurnWhileLate(t *testing.T) {
 	before := wrap(r.rep.Pose.Theta - r.p.pose.Theta)
 	for i := range 60 {
 		if i == 15 {
-			r.act = Duties{} // the body takes the power away by itself
+			r.act = Duties{} // the body cuts the power on its own
 		}
 		r.p.step(&r.act, frame.Seconds())
 	}

@@ -463,7 +463,7 @@ func TestTiltAndHeading(t *testing.T) {
 	}
 }
 
-// TestBiasMovesWithTheHead: the gyro sits in the head, so what it is off about the body's axes changes with the head's angle (VEC-IMU-01, VEC-IMU-02).
+// TestBiasMovesWithTheHead: the gyro sits in the head, so its bias in the body's frame changes with the head's angle (VEC-IMU-01, VEC-IMU-02).
 func TestBiasMovesWithTheHead(t *testing.T) {
 	m := NewMover(Default().Motion)
 	bias := Vec{0.017, -0.01, 0.012}

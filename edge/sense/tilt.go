@@ -22,7 +22,7 @@ func (a Vec) cross(b Vec) Vec {
 	return Vec{a[1]*b[2] - a[2]*b[1], a[2]*b[0] - a[0]*b[2], a[0]*b[1] - a[1]*b[0]}
 }
 
-// raised returns a as the body has it, in whose frame the head is raised by angle.
+// raised turns a from the frame of a head that is raised by angle into the body's.
 func (a Vec) raised(angle float64) Vec {
 	sin, cos := math.Sincos(angle)
 	return Vec{cos*a[0] - sin*a[2], a[1], sin*a[0] + cos*a[2]}

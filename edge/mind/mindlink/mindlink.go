@@ -266,13 +266,13 @@ type Lost struct {
 // MaxChunk is the most bytes of a chunk of a stream.
 const MaxChunk = math.MaxUint16
 
-// Feel tells the robot's mood of what happened: of emotion events by their names, or of an action's result. Set comes first.
+// Feel changes the robot's mood: by values for its emotions, which come first, by emotion events, and by an action's result.
 type Feel struct {
-	Set     map[string]float64 `json:"set,omitempty"` // emotions that become these values, within their ranges (part of VEC-EMO-11)
-	Events  []string `json:"events,omitempty"` // such as ReactToTriggerWord
-	Action  string   `json:"action,omitempty"` // such as PickupObject; "": none
-	Result  string   `json:"result,omitempty"` // of the action: Success, Retry or Abort
-	Program string   `json:"program"`
+	Set     map[string]float64 `json:"set,omitempty"`    // emotions that become these values, within their ranges (part of VEC-EMO-11)
+	Events  []string           `json:"events,omitempty"` // such as ReactToTriggerWord
+	Action  string             `json:"action,omitempty"` // such as PickupObject; "": none
+	Result  string             `json:"result,omitempty"` // of the action: Success, Retry or Abort
+	Program string             `json:"program"`
 }
 
 // Results of an action.

@@ -44,8 +44,7 @@ type Mind interface {
 	// Stream plays samples that next returns until it returns io.EOF, and blocks until they were heard. Another error of next ends it at once.
 	Stream(ctx context.Context, s Stream, next func() ([]int16, error), tell func(Progress) error) (Ended, error)
 	Hush(program string)
-	// Feel sets emotions and applies emotion events. An error with code "not_found": the robot has no effect of one of them, and none was applied;
-	// an emotion that is unknown is invalid.
+	// Feel sets emotions and applies emotion events. If the robot has no effect for one of the events ("not_found"), or an emotion is unknown ("invalid"), nothing is done.
 	Feel(ctx context.Context, f Feel) error
 	// Feelings calls give with what the robot feels, at first and after each change, until ctx ends or give fails.
 	Feelings(ctx context.Context, give func(Feeling) error) error

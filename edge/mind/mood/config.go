@@ -321,7 +321,7 @@ func invalid(key, format string, args ...any) error {
 	return errs.New(errs.Invalid, "%s: "+format, append([]any{key}, args...)...)
 }
 
-// EmotionOf returns the emotion of a name. An error says that key should have had one.
+// EmotionOf returns the emotion called name. If there is none, the error names key as the place that wants one.
 func EmotionOf(key, name string) (Emotion, error) {
 	i := slices.Index(emotionNames[:], name)
 	if i < 0 {

@@ -114,7 +114,7 @@ func (m *Mood) Told(what string) (event string) { return m.cfg.mapper[what] }
 // Result returns the emotion event of an action's result; "": it moves nothing.
 func (m *Mood) Result(action, result string) (event string) { return m.cfg.results[action+" "+result] }
 
-// Has returns an error that names the first of these emotion events that the robot has no effect of.
+// Has returns nil if the robot has an effect for each of these emotion events; otherwise the error names the first without one.
 func (m *Mood) Has(events ...string) error {
 	for _, name := range events {
 		if m.cfg.events[name] == nil {
@@ -124,7 +124,7 @@ func (m *Mood) Has(events ...string) error {
 	return nil
 }
 
-// Post applies emotion events. All are applied or none: an error names one that the robot has no effect of.
+// Post applies emotion events. All are applied or none: it fails as Has does.
 func (m *Mood) Post(now time.Duration, events ...string) error {
 	if err := m.Has(events...); err != nil {
 		return err

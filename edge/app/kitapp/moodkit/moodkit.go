@@ -76,14 +76,14 @@ func feels(cmd *cobra.Command, root string) (now mindlink.Feeling, err error) {
 	return now, err
 }
 
-// errSeen ends the reading.
+// errSeen ends the reading after the first feeling.
 var errSeen = errors.New("seen")
 
 func watchCommand(root *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "watch",
 		Short: "Show each change of a robot's mood, and what caused it",
-		Long: `Show each change of a robot's mood, with the emotion events that caused it, until interrupted. A change without an event is fading, or was set. With -o json each
+		Long: `Show each change of a robot's mood, with the emotion events that caused it, until interrupted. A change without an event is the mood fading, or a program that set it. With -o json each
 change is a document.`,
 		Example: "  robotkit mood watch -root ./r1\n  robotkit mood watch -root ./r1 -o json",
 		Args:    cobra.NoArgs,
@@ -116,8 +116,8 @@ change is a document.`,
 func setCommand(root *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "set EMOTION=VALUE...",
-		Short: "Replace emotions of a robot",
-		Long:  "Replace emotions of a robot by other values, and show its mood. A value beyond an emotion's range becomes the nearest within it. The other emotions stay as they are.",
+		Short: "Set emotions of a robot",
+		Long:  "Set emotions of a robot, and show its mood. A value outside an emotion's range becomes its nearest limit. The other emotions stay as they are.",
 		Example: `  robotkit mood set -root ./r1 Stimulated=0.8
   robotkit mood set -root ./r1 Happy=-1 Confident=-1 -o json`,
 		Args:              cobra.MinimumNArgs(1),
@@ -140,8 +140,8 @@ func setCommand(root *string) *cobra.Command {
 func postCommand(root *string) *cobra.Command {
 	return &cobra.Command{
 		Use:     "post EVENT...",
-		Short:   "Tell a robot's mood of emotion events",
-		Long:    "Tell a robot's mood of emotion events, in their order, as if they had happened, and show it. An event that comes again soon counts for less.",
+		Short:   "Post emotion events to a robot",
+		Long:    "Post emotion events in the given order, as if they had happened, and show the mood. An event that is repeated soon counts for less.",
 		Example: "  robotkit mood post -root ./r1 ReactToTriggerWord\n  robotkit mood post -root ./r1 RobotShaken ReactToPickedUp",
 		Args:    cobra.MinimumNArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -160,7 +160,7 @@ func feel(cmd *cobra.Command, root string, f mindlink.Feel) error {
 	return show(cmd, root)
 }
 
-// emotions completes the beginnings of what set takes.
+// emotions completes the arguments of set.
 func emotions(*cobra.Command, []string, string) (out []string, _ cobra.ShellCompDirective) {
 	for e := range len(mood.Emotions{}) {
 		out = append(out, mood.Emotion(e).String()+"=")

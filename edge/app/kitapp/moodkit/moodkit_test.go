@@ -54,7 +54,7 @@ func TestMood(t *testing.T) {
 		}
 		return f
 	}
-	next() // at first
+	next() // the mood as it is
 	var f mindlink.Feeling
 	if code, e := run(&f, "set", "Happy=-3", "Stimulated=0.5"); code != 0 || f.Emotions["Happy"].Value != -1 || math.Abs(f.Emotions["Stimulated"].Value-0.5) > 0.01 || f.Emotions["Trust"].Value != 0 {
 		t.Errorf("set: %d %s %+v", code, e, f.Emotions)
