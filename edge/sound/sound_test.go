@@ -423,6 +423,36 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// TestCushion: a client that sends as fast as it is heard may be late by less than the cushion without a gap (part of VEC-AUD-05).
+func TestCushion(t *testing.T) {
+	for _, late := range []time.Duration{60 * time.Millisecond, 120 * time.Millisecond} {
+		m := newMixer(t, Config{Rate: 16_000})
+		s, err := m.Open(Client, 16_000, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write := func(d time.Duration) {
+			t.Helper()
+			if err := s.Write(make([]int16, d*16/time.Millisecond)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 20 {
+			write(20 * time.Millisecond)
+			mix(m, 320)
+		}
+		mix(m, int(late*16/time.Millisecond)) // and nothing is sent
+		write(late)
+		for range 20 {
+			write(20 * time.Millisecond)
+			mix(m, 320)
+		}
+		if _, _, gaps := s.Counts(); (gaps > 0) != (late > 80*time.Millisecond) {
+			t.Errorf("late by %v: %v without sound", late, gaps)
+		}
+	}
+}
+
 // TestNoAllocations: mixing with everything at once allocates nothing.
 func TestNoAllocations(t *testing.T) {
 	m, out := busy(t), make([]int16, 160)

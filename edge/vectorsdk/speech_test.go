@@ -80,7 +80,7 @@ func play(s grpc.BidiStreamingClient[vectorpb.ExternalAudioStreamRequest, vector
 }
 
 // TestPlayback: sound that a program streams is heard sample by sample, and complete comes after the last one; what comes too fast is told; cancel ends it, and what is wrong with
-// a message is said (part of VEC-AUD-05, part of VEC-AUD-06, part of VEC-SND-10).
+// a message is said (VEC-AUD-05, part of VEC-AUD-06, part of VEC-SND-10).
 func TestPlayback(t *testing.T) {
 	t.Parallel()
 	d, mind := newTalker(t, time.Second)
