@@ -126,6 +126,16 @@ func commandsIn(page string, first int, block []string) (all []printed) {
 // welcome begins what kenneld onebox prints when all is up.
 const welcome = "Kennel is ready."
 
+// welcomeOf returns what kenneld onebox prints when all is up: its log follows, and the addresses of the robots' pages once the robots have them, with no line of the log
+// between if nothing happened meanwhile.
+func welcomeOf(out string) string {
+	_, said, _ := strings.Cut(out, welcome)
+	for _, next := range []string{"\n\ntime=", "\n\nThe robots' own pages"} {
+		said, _, _ = strings.Cut(said, next)
+	}
+	return welcome + said
+}
+
 // normal are the parts of a line that differ from one run to the next.
 var normal = []struct {
 	re *regexp.Regexp
@@ -208,6 +218,11 @@ func TestShapes(t *testing.T) {
 	} {
 		if got := mismatch(tc.shown, tc.got); (got != "") != tc.differs {
 			t.Errorf("%s: %q", name, got)
+		}
+	}
+	for _, next := range []string{"time=2026", "The robots' own pages, which"} {
+		if got := welcomeOf("time=1 a\n" + welcome + "\n\n  stop\n\n" + next); got != welcome+"\n\n  stop" {
+			t.Errorf("before %s: %q", next, got)
 		}
 	}
 	page := "Say `kennelctl robots list`, then `kennelctl doctor THING`:\n\n    $ k robots list   # all\n    THING\n\n    row\n    $ k jdocs\n\n```sh\nmake run\n```\n\n    {\"no\": 1}\n"

@@ -272,9 +272,7 @@ func (d *doors) do(c printed) {
 			if c.shown == nil {
 				return
 			}
-			_, said, _ := strings.Cut(d.h.Out.String(), welcome)
-			said, _, _ = strings.Cut(said, "\n\ntime=") // its log follows
-			if why := d.judge(c, welcome+said, nil); why != nil {
+			if why := d.judge(c, welcomeOf(d.h.Out.String()), nil); why != nil {
 				d.Errorf("%v\n%v", c, why)
 			}
 			return
