@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,7 +90,7 @@ change is a document.`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			first := true
-			return mindlink.NewClient(*root).Feelings(cmd.Context(), func(f mindlink.Feeling) error {
+			err := mindlink.NewClient(*root).Feelings(cmd.Context(), func(f mindlink.Feeling) error {
 				if cli.JSON(cmd) {
 					return cli.Print(cmd, f, nil)
 				}
@@ -109,6 +110,10 @@ change is a document.`,
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), strings.Join(parts, "  "))
 				return err
 			})
+			if cmd.Context().Err() != nil {
+				return nil // as was asked
+			}
+			return err
 		},
 	}
 }
@@ -127,7 +132,7 @@ func setCommand(root *string) *cobra.Command {
 			for _, arg := range args {
 				name, text, _ := strings.Cut(arg, "=")
 				v, err := strconv.ParseFloat(text, 64)
-				if err != nil {
+				if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
 					return errs.New(errs.Invalid, "%q: want EMOTION=VALUE, such as Happy=0.5", arg)
 				}
 				set[name] = v

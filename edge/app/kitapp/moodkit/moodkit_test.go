@@ -2,6 +2,7 @@ package moodkit
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"math"
@@ -14,6 +15,7 @@ import (
 	"kennel/edge/mind/mindlink"
 	"kennel/edge/mind/mindtest"
 	"kennel/infra/cli"
+	"kennel/infra/testwait"
 )
 
 func command() *cobra.Command {
@@ -42,9 +44,15 @@ func TestMood(t *testing.T) {
 	}
 	r, w := io.Pipe()
 	defer r.Close()
+	watching, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	ended := make(chan error, 1)
 	go func() {
 		defer w.Close()
-		cli.Main(command(), []string{"mood", "watch", "-root", dir, "-o", "json"}, func(string) string { return "" }, w, io.Discard) // until mindd ends
+		c := command()
+		c.SetArgs([]string{"mood", "watch", "--root", dir, "--output", "json"})
+		c.SetOut(w)
+		ended <- c.ExecuteContext(watching)
 	}()
 	changes := json.NewDecoder(r)
 	next := func() (f mindlink.Feeling) {
@@ -77,9 +85,14 @@ func TestMood(t *testing.T) {
 	if code := cli.Main(command(), []string{"mood", "show", "-root", dir}, func(string) string { return "" }, &plain, io.Discard); code != 0 || !strings.Contains(plain.String(), "-1 to 1") {
 		t.Errorf("show: %d %s", code, plain.String())
 	}
-	for args, want := range map[string]string{"set Happy": "EMOTION=VALUE", "set Glad=1": "Stimulated", "post Nonsense": "Nonsense", "set Happy=x": "EMOTION=VALUE"} {
+	for args, want := range map[string]string{"set Happy": "EMOTION=VALUE", "set Glad=1": "Stimulated", "post Nonsense": "Nonsense", "set Happy=x": "EMOTION=VALUE", "set Happy=NaN": "EMOTION=VALUE", "set Happy=-Inf": "EMOTION=VALUE"} {
 		if code, e := run(nil, strings.Fields(args)...); code == 0 || !strings.Contains(e, want) {
 			t.Errorf("%s: %d %s, want an error with %s", args, code, e, want)
 		}
+	}
+	go func() { _, _ = io.Copy(io.Discard, r) }() // what comes until the end
+	interrupt()
+	if err := testwait.For(t, ended, "the end of watching"); err != nil {
+		t.Errorf("interrupted: %v", err)
 	}
 }
