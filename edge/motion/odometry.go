@@ -97,7 +97,8 @@ func (o *Odometry) observe(left, right float64, at time.Duration, g Gyro, load f
 	dl, dr = dl*(1-slip), dr*(1-slip)
 	turn := (dr - dl) / o.drive.Track
 	o.slipping = false
-	if g.At > 0 && at-g.At <= o.cfg.GyroStale && since <= o.cfg.GyroSpan && finite(g.Rate) && (moved || powered || math.Abs(g.Rate) > o.cfg.RestRate) {
+	known := g.At > 0 && at-g.At <= o.cfg.GyroStale && since <= o.cfg.GyroSpan && finite(g.Rate)
+	if turns := moved || powered || math.Abs(g.Rate) > o.cfg.RestRate; known && turns {
 		share := o.cfg.GyroShare
 		if math.Abs(g.Rate-turn/dt) > o.cfg.SlipRate {
 			share, o.slipping = 1, true
