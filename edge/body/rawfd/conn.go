@@ -3,6 +3,8 @@ package rawfd
 import (
 	"io"
 	"net"
+	"os"
+	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -70,6 +72,57 @@ func (c *Conn) Write(b []byte) (n int, err error) {
 		return n, c.failed("write", err)
 	}
 	return n, nil
+}
+
+// WriteFile is Write that hands the other end, of a unix socket, a file with the first byte. f stays open.
+func (c *Conn) WriteFile(b []byte, f *os.File) (n int, err error) {
+	rights := unix.UnixRights(int(f.Fd()))
+	werr := c.raw.Write(func(fd uintptr) bool {
+		n, err = again(func(fd int, b []byte) (int, error) { return unix.SendmsgN(fd, b, rights, nil, 0) }, fd, b)
+		return err != unix.EAGAIN
+	})
+	runtime.KeepAlive(f)
+	switch {
+	case werr != nil:
+		return 0, werr
+	case err != nil:
+		return 0, c.failed("write", err)
+	}
+	m, err := c.Write(b[n:])
+	return n + m, err
+}
+
+// ReadFile is Read of a unix socket that takes the file that was sent with the first of the bytes; nil: none was.
+func (c *Conn) ReadFile(b []byte) (n int, f *os.File, err error) {
+	if len(b) == 0 {
+		return 0, nil, nil
+	}
+	rights := make([]byte, unix.CmsgSpace(4)) // of one file; the system closes further ones
+	var m int
+	rerr := c.raw.Read(func(fd uintptr) bool {
+		n, err = again(func(fd int, b []byte) (n int, err error) {
+			n, m, _, _, err = unix.Recvmsg(fd, b, rights, unix.MSG_CMSG_CLOEXEC)
+			return n, err
+		}, fd, b)
+		return err != unix.EAGAIN
+	})
+	switch {
+	case rerr != nil:
+		return 0, nil, rerr // a deadline, or closed
+	case err != nil:
+		return 0, nil, c.failed("read", err)
+	case n == 0:
+		return 0, nil, io.EOF
+	}
+	all, _ := unix.ParseSocketControlMessage(rights[:m]) // as the system wrote it
+	for i := range all {
+		fds, _ := unix.ParseUnixRights(&all[i])
+		for _, fd := range fds {
+			_ = f.Close() // what fits besides
+			f = os.NewFile(uintptr(fd), "received")
+		}
+	}
+	return n, f, nil
 }
 
 // Offer writes b if there is room for it, and otherwise drops it; the error says that the other end is gone. It is for sockets of packets, which take all or nothing.

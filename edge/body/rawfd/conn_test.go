@@ -135,3 +135,61 @@ func TestOffer(t *testing.T) {
 		t.Errorf("read of an end that is gone: %v", err)
 	}
 }
+
+// TestFiles: a file arrives with the first of its bytes and is the receiver's own; bytes without one bring none; an end is io.EOF.
+func TestFiles(t *testing.T) {
+	a, b := pair(t, "unix")
+	f, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Write([]byte("one")); err != nil {
+		t.Fatal(err)
+	}
+	long := bytes.Repeat([]byte("two"), 1<<20) // more than there is room for at once
+	var sent sync.WaitGroup
+	sent.Go(func() {
+		if n, err := a.WriteFile(long, f); n != len(long) || err != nil {
+			t.Errorf("wrote %d bytes, %v", n, err)
+		}
+		f.Close()
+		a.Close()
+	})
+	buf, all, files := make([]byte, 1<<16), []byte(nil), []*os.File(nil)
+	for {
+		n, got, err := b.ReadFile(buf)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got != nil {
+			if len(all) != 3 {
+				t.Errorf("the file came after %d bytes, want 3", len(all))
+			}
+			files = append(files, got)
+		}
+		all = append(all, buf[:n]...)
+	}
+	sent.Wait()
+	if len(files) != 1 || string(all[:6]) != "onetwo" || len(all) != 3+len(long) {
+		t.Fatalf("%d files with %d bytes", len(files), len(all))
+	}
+	defer files[0].Close()
+	if _, err := files[0].WriteString("mine"); err != nil {
+		t.Errorf("the file that came: %v", err)
+	}
+	if n, got, err := b.ReadFile(nil); n != 0 || got != nil || err != nil {
+		t.Errorf("nothing read: %d, %v", n, err)
+	}
+	if err := b.SetReadDeadline(time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := b.ReadFile(buf); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("after its deadline: %v", err)
+	}
+	if _, err := a.WriteFile([]byte("x"), files[0]); err == nil {
+		t.Error("written to a closed connection")
+	}
+}

@@ -72,6 +72,7 @@ type Client struct {
 	subs    map[uint32]*flow                 // by their request
 	flows   map[string]*flow                 // by what they are of
 	tree    *corelink.Tree                   // of this robotd; nil: not asked for yet
+	board   *board                           // of this robotd; nil: not asked for yet, or it shares none
 	speaks  []string                         // what this robotd takes beyond its version
 	met     chan struct{}                    // closed while robotd is connected
 	why     string                           // robotd was lost
@@ -102,19 +103,15 @@ func (c *Client) Handle(m corelink.Message) {
 		if !c.answer(m.Request, m) && m.Lease != 0 { // who asked has gone
 			then = append(then, (&Lease{c, m.Lease}).Release)
 		}
-	case *corelink.Packed:
-		if f := c.subs[m.Request]; f != nil {
-			u := &corelink.Update{Request: m.Request, Seq: m.Seq, AtUS: m.AtUS, Values: m.Values}
-			for x := range f.takers {
-				x.put(u)
-			}
-		}
 	case *corelink.Update:
 		if f := c.subs[m.Request]; f != nil {
 			for x := range f.takers {
 				x.put(m)
 			}
 		}
+	case *corelink.Board:
+		c.keepBoard(m)
+		c.answer(m.Request, m)
 	case *corelink.Tree:
 		c.answer(m.Request, m)
 	case *corelink.Values:
@@ -153,6 +150,10 @@ func (c *Client) end(request uint32, x *Motion, m *corelink.Ended) []func() {
 // lost ends all that waits; mu is held.
 func (c *Client) lost(why string) (then []func()) {
 	c.why, c.tree, c.speaks = why, nil, nil
+	if c.board != nil {
+		close(c.board.lost)
+		c.board = nil
+	}
 	select {
 	case <-c.met:
 		c.met = make(chan struct{})

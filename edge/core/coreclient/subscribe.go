@@ -56,6 +56,9 @@ func (c *Client) Subscribe(ctx context.Context, rate float64, tell func(core.Upd
 		return err
 	}
 	every := time.Duration(float64(time.Second) / rate)
+	if b, ids := c.boardOf(ctx, values); b != nil {
+		return c.follow(ctx, b, ids, values, max(every, corelink.MinEveryMS*time.Millisecond), tell)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	x := &subscription{make(chan *corelink.Update, 1), make(chan struct{})}
@@ -114,7 +117,7 @@ func (c *Client) join(ctx context.Context, x *subscription, values []core.Value,
 	for i, v := range values {
 		ids[i] = v.Slot.ID
 	}
-	key, packed := fmt.Sprint(everyMS, ids), c.takes(&corelink.Follow{})
+	key := fmt.Sprint(everyMS, ids)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if f, others = c.flows[key]; !others {
@@ -122,9 +125,6 @@ func (c *Client) join(ctx context.Context, x *subscription, values []core.Value,
 		c.flows[key] = f
 		go func() { // it is not this caller's alone
 			_, f.err = c.request(context.WithoutCancel(ctx), func(n uint32) { f.request, c.subs[n] = n, f }, func(n uint32) corelink.Message {
-				if packed {
-					return &corelink.Follow{Request: n, Slots: ids, EveryMS: everyMS}
-				}
 				return &corelink.Subscribe{Request: n, Slots: ids, EveryMS: everyMS}
 			})
 			close(f.begun)

@@ -36,7 +36,7 @@ type older struct{ coreclient.Core }
 
 func (o older) Send(m corelink.Message) error {
 	switch m.(type) {
-	case *corelink.Order, *corelink.Subscribe, *corelink.Follow:
+	case *corelink.Order, *corelink.Subscribe, *corelink.GetBoard:
 		return nil // as it ignores what it does not know
 	}
 	return o.Core.Send(m)
@@ -96,21 +96,26 @@ type counting struct {
 
 func (x counting) Send(m corelink.Message) error {
 	switch m.(type) {
-	case *corelink.Follow, *corelink.Unsubscribe:
+	case *corelink.GetBoard, *corelink.Subscribe, *corelink.Unsubscribe:
 		x.sent <- corelink.Name(m)
 	}
 	return x.Core.Send(m)
 }
 
-// TestShared: who asks for the same slots as often shares one subscription at robotd. Each is told all values first, then what changes, and one that leaves
+// TestFlows: without a board, who asks for the same slots as often shares one subscription at robotd. Each is told all values first, then what changes, and one that leaves
 // takes it from no other; the last one ends it.
-func TestShared(t *testing.T) {
+func TestFlows(t *testing.T) {
 	root, ctx := t.TempDir(), within(t)
 	b, _ := robotd(t, root)
 	link := corelink.NewClient(root)
 	sent := make(chan string, 10)
 	c := coreclient.New(counting{link, sent})
-	run(t, link, c, c.Handle)
+	run(t, link, c, func(m corelink.Message) {
+		if s, ok := m.(*corelink.Speaks); ok {
+			m = &corelink.Speaks{Messages: slices.DeleteFunc(slices.Clone(s.Messages), func(name string) bool { return name == "get_board" })}
+		}
+		c.Handle(m)
+	})
 	follow := func(name string) (told chan []string, end func()) {
 		ctx, cancel := context.WithCancel(ctx)
 		told, ended := make(chan []string, 10), make(chan struct{})
@@ -149,7 +154,7 @@ func TestShared(t *testing.T) {
 	for len(sent) > 0 {
 		all = append(all, <-sent)
 	}
-	if got := strings.Join(all, " "); got != "follow follow unsubscribe unsubscribe follow unsubscribe" {
+	if got := strings.Join(all, " "); got != "subscribe subscribe unsubscribe unsubscribe subscribe unsubscribe" {
 		t.Errorf("robotd was sent %s", got)
 	}
 }

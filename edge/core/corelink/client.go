@@ -42,8 +42,31 @@ type Client struct {
 
 	mu    sync.Mutex
 	conn  *rawfd.Conn
-	r     *bufio.Reader // of conn; Run's
-	hello *Hello        // robotd's, while connected
+	r     *bufio.Reader // of conn by files; Run's
+	files *files
+	hello *Hello // robotd's, while connected
+}
+
+// files reads a connection and keeps the newest file that came with its bytes.
+type files struct {
+	conn *rawfd.Conn
+	got  *os.File // nil: none
+}
+
+func (x *files) Read(b []byte) (int, error) {
+	n, f, err := x.conn.ReadFile(b)
+	if f != nil {
+		_ = x.take().Close() // no Board came with it
+		x.got = f
+	}
+	return n, err
+}
+
+// take returns the file and forgets it.
+func (x *files) take() *os.File {
+	f := x.got
+	x.got = nil
+	return f
 }
 
 // NewClient makes a client that is not connected yet; Run connects it.
@@ -133,13 +156,14 @@ func (c *Client) connect(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("corelink: no robotd at %s below %s: %w", SocketPath, c.root, err)
 	}
-	r := bufio.NewReader(conn)
+	from := &files{conn: conn}
+	r := bufio.NewReader(from)
 	hello, err := c.greet(ctx, conn, r)
 	if err != nil {
 		_ = conn.Close() // nothing said that matters
 		return fmt.Errorf("corelink: greet robotd: %w", err)
 	}
-	c.conn, c.r, c.hello = conn, r, hello
+	c.conn, c.r, c.files, c.hello = conn, r, from, hello
 	return nil
 }
 
@@ -172,7 +196,7 @@ func (c *Client) greet(ctx context.Context, conn *rawfd.Conn, r *bufio.Reader) (
 // receive hands on messages until the connection ends; it never returns nil.
 func (c *Client) receive(ctx context.Context, handle func(Message)) error {
 	c.mu.Lock()
-	conn, r, hello := c.conn, c.r, *c.hello
+	conn, r, from, hello := c.conn, c.r, c.files, *c.hello
 	c.mu.Unlock()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // its reader ends with an error
 	handle(&hello)
@@ -193,6 +217,9 @@ func (c *Client) receive(ctx context.Context, handle func(Message)) error {
 			c.mu.Unlock()
 			h := *m
 			handle(&h)
+		case *Board:
+			m.File = from.take()
+			handle(m)
 		default:
 			handle(m)
 		}
@@ -204,8 +231,9 @@ func (c *Client) drop() {
 	defer c.mu.Unlock()
 	if c.conn != nil {
 		_ = c.conn.Close() // all messages have been sent
+		_ = c.files.take().Close()
 	}
-	c.conn, c.r, c.hello = nil, nil, nil
+	c.conn, c.r, c.files, c.hello = nil, nil, nil, nil
 }
 
 // clip makes s fit for a Bye.

@@ -23,8 +23,8 @@
 // A peer asks, and robotd answers that peer alone by the Request of its message:
 //
 //	GetTree, GetValues, GetLateness     by a Tree, Values, Lateness
-//	Follow, Unsubscribe                 Packed updates of slots that change, up to 50 a second; the newest replaces one that was not sent yet
-//	Subscribe                           the same as Updates, for peers older than Follow
+//	GetBoard                            by a Board, memory in which a peer follows all numbers by itself
+//	Subscribe, Unsubscribe              Updates of slots that change, up to 50 a second: for texts, and peers older than Board; the newest replaces one that was not sent yet
 //	Order                               the one order, of one or several steps (edge/core.Order)
 //	Do                                  the same as text, for peers older than Order
 //	Claim, Renew, Release               the right to move actuators; an order that moves needs a claim

@@ -77,7 +77,6 @@ func AppendFrame(dst []byte, m Message) ([]byte, error) {
 	switch u := m.(type) { // up to 50 updates a second of each subscription
 	case *Update:
 		err = u.check()
-	case *Packed: // the encoder has checked its values
 	default:
 		_, err = decode(payload)
 	}

@@ -6,8 +6,8 @@ type Message any
 // messages are all of this version: from robotd, from a peer, from either.
 var messages = []Message{
 	&State{}, &Motion{}, &Power{}, &Totals{}, &LoopStats{}, &LinkStats{}, &Event{}, &Fault{}, &Absent{}, &Held{}, &Firmware{}, &Start{},
-	&Speaks{}, &Tree{}, &Values{}, &Update{}, &Packed{}, &Lateness{}, &Reply{}, &Ended{},
-	&GetTree{}, &GetValues{}, &GetLateness{}, &Subscribe{}, &Follow{}, &Unsubscribe{}, &Order{}, &Do{}, &Claim{}, &Renew{}, &Release{}, &Stop{}, &Calm{}, &Sleep{}, &Hold{}, &Unhold{}, &Halt{}, &Resume{},
+	&Speaks{}, &Tree{}, &Values{}, &Update{}, &Board{}, &Lateness{}, &Reply{}, &Ended{},
+	&GetTree{}, &GetValues{}, &GetLateness{}, &GetBoard{}, &Subscribe{}, &Unsubscribe{}, &Order{}, &Do{}, &Claim{}, &Renew{}, &Release{}, &Stop{}, &Calm{}, &Sleep{}, &Hold{}, &Unhold{}, &Halt{}, &Resume{},
 	&Shutdown{}, &Introduce{},
 	&Hello{}, &Ping{}, &Pong{}, &Bye{},
 }

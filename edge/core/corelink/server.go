@@ -84,7 +84,10 @@ type peer struct {
 }
 
 // waiting is a whole frame that waits to be sent, and may be replaced as long as it does; nil: it was sent or dropped.
-type waiting struct{ atomic.Pointer[[]byte] }
+type waiting struct {
+	atomic.Pointer[[]byte]
+	file *os.File // that goes with it; nil: none
+}
 
 func waits(b []byte) *waiting {
 	f := &waiting{}
@@ -284,7 +287,11 @@ func (p *peer) send(timeout time.Duration) {
 			}
 		}
 		_ = p.conn.SetWriteDeadline(time.Now().Add(timeout)) // a closed one fails in Write
-		if _, err := p.conn.Write(*next.Swap(nil)); err != nil {
+		write := p.conn.Write
+		if next.file != nil {
+			write = func(b []byte) (int, error) { return p.conn.WriteFile(b, next.file) }
+		}
+		if _, err := write(*next.Swap(nil)); err != nil {
 			// A frame may be cut: nothing can follow. Closing ends the reader too.
 			return
 		}
@@ -334,14 +341,27 @@ func (s *Server) Tell(id uint32, m Message) error {
 	return nil
 }
 
+// TellFile is Tell of a message that comes with a file, which stays open.
+func (s *Server) TellFile(id uint32, m Message, f *os.File) error {
+	frame, err := AppendFrame(nil, m)
+	if err != nil {
+		return fmt.Errorf("corelink: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := range s.peers {
+		if p.id == id {
+			next := waits(frame)
+			next.file = f
+			s.queue(p, next)
+		}
+	}
+	return nil
+}
+
 // Update sends m as Tell does, in place of an update of the same subscription that still waits: a peer that does not read finds the newest of each
 // subscription, and everything else.
-func (s *Server) Update(id uint32, m *Update) error { return s.update(id, m.Request, m) }
-
-// UpdatePacked is Update for a subscription by Follow.
-func (s *Server) UpdatePacked(id uint32, m *Packed) error { return s.update(id, m.Request, m) }
-
-func (s *Server) update(id, request uint32, m Message) error {
+func (s *Server) Update(id uint32, m *Update) error {
 	b, err := AppendFrame(nil, m)
 	if err != nil {
 		return fmt.Errorf("corelink: %w", err)
@@ -352,7 +372,7 @@ func (s *Server) update(id, request uint32, m Message) error {
 		if p.id != id {
 			continue
 		}
-		if f := p.fresh[request]; f != nil {
+		if f := p.fresh[m.Request]; f != nil {
 			if older := f.Load(); older != nil && f.CompareAndSwap(older, &b) {
 				return nil
 			}
@@ -361,7 +381,7 @@ func (s *Server) update(id, request uint32, m Message) error {
 			maps.DeleteFunc(p.fresh, func(_ uint32, f *waiting) bool { return f.Load() == nil })
 		}
 		f := waits(b)
-		p.fresh[request] = f
+		p.fresh[m.Request] = f
 		s.queue(p, f)
 	}
 	return nil

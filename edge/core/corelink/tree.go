@@ -2,6 +2,7 @@ package corelink
 
 import (
 	"fmt"
+	"os"
 	"unicode/utf8"
 
 	"kennel/infra/api/live"
@@ -55,19 +56,15 @@ type Update struct {
 	Values  []live.Value `json:"values,omitempty"`
 }
 
-// Follow is Subscribe whose updates come as Packed.
-type Follow struct {
+// GetBoard asks for the Board, which a robotd that shares none answers with a Reply.
+type GetBoard struct {
 	Request uint32 `json:"request"`
-	Slots   []int  `json:"slots,omitempty"`
-	EveryMS uint32 `json:"every_ms"`
 }
 
-// Packed is an Update in fewer bytes, which take a tenth of the time to read.
-type Packed struct {
-	Request uint32   `json:"request"` // of Follow
-	Seq     uint64   `json:"seq"`
-	AtUS    int64    `json:"at_us"`
-	Values  Measured `json:"values,omitempty"`
+// Board comes with the numbers of all slots in memory that is shared: a peer that follows them there costs robotd nothing.
+type Board struct {
+	Request uint32   `json:"request"`
+	File    *os.File `json:"-" cbor:"-"` // for sharedmem.Map and state.ReadShared; the receiver closes it. nil: none came
 }
 
 // check is decode of what was just encoded, without the decoding: the encoder has refused numbers that are not finite.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"kennel/edge/core/control"
 	"kennel/edge/core/corelink"
 	"kennel/edge/core/rt"
+	"kennel/edge/core/sharedmem"
 	"kennel/edge/env"
 	"kennel/edge/faultcode"
 	"kennel/edge/motion"
@@ -81,6 +83,7 @@ type Server struct {
 	tree    corelink.Tree
 	refs    []*robot.Ref // the slots of tree, by its order
 	body    *robot.Node  // robot.body, which is gone without one
+	board   *os.File     // the numbers of live in memory, for peers; nil: there is no such memory here
 	warm    *robot.Ref   // the temperature of the body; nil: it measures none
 
 	wake     chan struct{} // one slot: an order was posted
@@ -156,10 +159,25 @@ func New(cfg Config) (*Server, error) {
 		s.tree.Nodes = append(s.tree.Nodes, node)
 	}
 	var since []string
-	for _, m := range []corelink.Message{&corelink.Order{}, &corelink.Subscribe{}, &corelink.Follow{}, &corelink.GetLateness{}} {
+	for _, m := range []corelink.Message{&corelink.Order{}, &corelink.Subscribe{}, &corelink.GetLateness{}} {
 		since = append(since, corelink.Name(m))
 	}
+	var err error
+	if s.board, err = share(cfg.Control.Board()); err == nil {
+		since = append(since, corelink.Name(&corelink.GetBoard{}))
+	} else {
+		cfg.Log.Warn("values not shared as memory; programs are sent them instead", logging.Err, err)
+	}
 	return s, cfg.Link.Publish(&corelink.Speaks{Messages: since})
+}
+
+// share shows a board's numbers in memory, and returns the file that peers map.
+func share(b *state.Board) (*os.File, error) {
+	mem, f, err := sharedmem.Make("kennel board", b.SharedSize())
+	if err == nil {
+		err = b.Share(mem)
+	}
+	return f, err
 }
 
 func slot(r *robot.Ref) live.Slot {
@@ -182,6 +200,7 @@ func (s *Server) Opened(ctx context.Context, b corelink.BodyInfo) error {
 	s.opened.Add(1)
 	s.fault.Store(0)
 	s.there.Store(true)
+	s.cfg.Control.Board().SetMeasuring(true)
 	if now := monoclock.Now(); s.cfg.Control.Board().SetBack(s.body, now) {
 		s.sayGone(ctx, now)
 	}
@@ -191,6 +210,7 @@ func (s *Server) Opened(ctx context.Context, b corelink.BodyInfo) error {
 // Closed is described at Opened.
 func (s *Server) Closed(ctx context.Context) {
 	s.there.Store(false)
+	s.cfg.Control.Board().SetMeasuring(false)
 	if now := monoclock.Now(); s.cfg.Control.Board().SetGone(s.body, noBody, now) {
 		s.sayGone(ctx, now)
 	}
@@ -294,11 +314,15 @@ func (s *Server) handle(ctx context.Context, p corelink.Peer, m corelink.Message
 		o, err := core.Parse(m.Line)
 		s.do(ctx, p, m.Request, o.For(millis(m.ForMS)), err)
 		return
-	case *corelink.Subscribe:
-		s.answer(ctx, p.ID, m.Request, s.subscribe(p, m, false))
+	case *corelink.GetBoard:
+		if s.board == nil {
+			s.answer(ctx, p.ID, m.Request, errors.New("values are not shared here"))
+		} else if err := s.cfg.Link.TellFile(p.ID, &corelink.Board{Request: m.Request}, s.board); err != nil {
+			log.ErrorContext(ctx, "board not sent", logging.Err, err) // a bug of ours
+		}
 		return
-	case *corelink.Follow:
-		s.answer(ctx, p.ID, m.Request, s.subscribe(p, (*corelink.Subscribe)(m), true))
+	case *corelink.Subscribe:
+		s.answer(ctx, p.ID, m.Request, s.subscribe(p, m))
 		return
 	case *corelink.Unsubscribe:
 		s.unsubscribe(p, m.Request)

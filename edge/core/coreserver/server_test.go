@@ -92,9 +92,8 @@ type peer struct {
 	end func()
 	n   uint32
 
-	ends   map[uint32]*corelink.Ended // that came while something else was awaited
-	packed atomic.Int32               // updates that came so
-	early  []corelink.Message         // updates that came before the reply to their subscription
+	ends  map[uint32]*corelink.Ended // that came while something else was awaited
+	early []corelink.Message         // updates that came before the reply to their subscription
 }
 
 func (b *bench) peer(program string) *peer {
@@ -105,10 +104,6 @@ func (b *bench) peer(program string) *peer {
 	done := make(chan error, 1)
 	go func() {
 		done <- c.Run(ctx, func(m corelink.Message) {
-			if u, is := m.(*corelink.Packed); is {
-				m = &corelink.Update{Request: u.Request, Seq: u.Seq, AtUS: u.AtUS, Values: u.Values}
-				p.packed.Add(1)
-			}
 			p.got <- m
 		})
 	}()

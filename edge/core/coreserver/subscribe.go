@@ -22,10 +22,9 @@ const (
 
 // subscription is a peer's. The board is read for it outside the loop, which publishes each step whether anyone reads or not.
 type subscription struct {
-	refs   []*robot.Ref
-	every  time.Duration
-	packed bool          // by Follow
-	next   time.Duration // when it is looked at again; s.mu
+	refs  []*robot.Ref
+	every time.Duration
+	next  time.Duration // when it is looked at again; s.mu
 
 	seq  uint64       // of the newest update; feed's, as is last
 	last []live.Value // of the newest update
@@ -35,8 +34,8 @@ type subscription struct {
 func (x *subscription) flow() float64 { return float64(len(x.refs)) / x.every.Seconds() }
 
 // subscribe begins a subscription, in place of the one of the same request.
-func (s *Server) subscribe(p corelink.Peer, m *corelink.Subscribe, packed bool) error {
-	x := &subscription{every: millis(m.EveryMS), next: monoclock.Now(), packed: packed}
+func (s *Server) subscribe(p corelink.Peer, m *corelink.Subscribe) error {
+	x := &subscription{every: millis(m.EveryMS), next: monoclock.Now()}
 	if m.EveryMS < corelink.MinEveryMS || x.every > slowest*time.Second || len(m.Slots) == 0 {
 		return fmt.Errorf("%d slots every %v, want at least one, every %d ms to %d s", len(m.Slots), x.every, corelink.MinEveryMS, slowest)
 	}
@@ -123,13 +122,7 @@ func (s *Server) update(ctx context.Context) bool {
 			continue
 		}
 		x.seq, x.last = x.seq+1, values
-		var err error
-		if x.packed {
-			err = s.cfg.Link.UpdatePacked(peerOf(k.owner), &corelink.Packed{Request: k.request, Seq: x.seq, AtUS: at, Values: values})
-		} else {
-			err = s.cfg.Link.Update(peerOf(k.owner), &corelink.Update{Request: k.request, Seq: x.seq, AtUS: at, Values: values})
-		}
-		if err != nil {
+		if err := s.cfg.Link.Update(peerOf(k.owner), &corelink.Update{Request: k.request, Seq: x.seq, AtUS: at, Values: values}); err != nil {
 			s.cfg.Log.ErrorContext(ctx, "update not sent", logging.Err, err) // a bug of ours: values are made to fit
 		}
 	}

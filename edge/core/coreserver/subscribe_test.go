@@ -2,6 +2,7 @@ package coreserver
 
 import (
 	"math"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -9,8 +10,10 @@ import (
 	"kennel/edge/core"
 	"kennel/edge/core/control"
 	"kennel/edge/core/corelink"
+	"kennel/edge/core/sharedmem"
 	"kennel/edge/motion"
 	"kennel/edge/robot"
+	"kennel/edge/robot/state"
 )
 
 // slot returns the ID of a slot by its name.
@@ -26,20 +29,12 @@ func (b *bench) slot(name string) int {
 // TestSubscriptions: an update comes at once and when a slot changed, not otherwise, until the subscription or its peer ends; what costs too much is
 // refused.
 func TestSubscriptions(t *testing.T) {
-	t.Run("subscribe", func(t *testing.T) { subscriptions(t, false) })
-	t.Run("follow", func(t *testing.T) { subscriptions(t, true) })
-}
-
-func subscriptions(t *testing.T, packed bool) {
 	b := newBench(t, t.TempDir())
 	b.run()
 	c := b.peer("one")
 	laser, voltage, kind := b.slot("laser.distance"), b.slot("battery.voltage"), b.slot("robot.type")
 	subscribe := func(c *peer, everyMS uint32, slots ...int) *corelink.Reply {
 		return c.ask(func(n uint32) corelink.Message {
-			if packed {
-				return &corelink.Follow{Request: n, Slots: slots, EveryMS: everyMS}
-			}
 			return &corelink.Subscribe{Request: n, Slots: slots, EveryMS: everyMS}
 		})
 	}
@@ -86,9 +81,6 @@ func subscriptions(t *testing.T, packed bool) {
 			t.Errorf("%s: %+v", what, r)
 		}
 	}
-	if n := c.packed.Load(); (n > 0) != packed {
-		t.Errorf("%d packed updates", n)
-	}
 	other := b.peer("two")
 	for i := range maxSubscriptions + 1 {
 		if r := subscribe(other, 1000, laser); (r.Code == "ok") != (i < maxSubscriptions) {
@@ -107,6 +99,51 @@ func subscriptions(t *testing.T, packed bool) {
 		if time.Now().After(end) {
 			t.Fatalf("%d subscriptions of programs that left", n)
 		}
+	}
+}
+
+// TestBoard: a peer reads all numbers in memory of its own, and sees there that the body is gone.
+func TestBoard(t *testing.T) {
+	b := newBench(t, t.TempDir())
+	b.run()
+	c := b.peer("one")
+	if err := c.c.Send(&corelink.GetBoard{Request: 7}); err != nil {
+		t.Fatal(err)
+	}
+	m := await(c, "the board", func(m *corelink.Board) bool { return m.Request == 7 })
+	if m.File == nil {
+		t.Fatal("no file came with it")
+	}
+	memory, err := sharedmem.Map(m.File, state.MaxShared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer runtime.KeepAlive(memory)
+	board, err := state.ReadShared(memory.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, got := []int{b.slot("laser.distance")}, make([]state.Sample, 1)
+	if !board.Has(ids) || board.Has([]int{b.slot("robot.type")}) {
+		t.Error("the distance is not on it, or a text is")
+	}
+	b.body.Measure("laser.distance", 0.7)
+	if board.Read(ids, got); got[0].Value != 0.7 || !got[0].Known() {
+		t.Errorf("the distance reads as %+v", got)
+	}
+	b.Closed(t.Context())
+	if board.Read(ids, got); !math.IsNaN(got[0].Value) {
+		t.Errorf("without a body the distance reads as %+v", got)
+	}
+	if err := b.Opened(t.Context(), corelink.BodyInfo{Species: "toy"}); err != nil {
+		t.Fatal(err)
+	}
+	if board.Read(ids, got); got[0].Value != 0.7 {
+		t.Errorf("with a body again the distance reads as %+v", got)
+	}
+	b.board = nil
+	if r := c.ask(func(n uint32) corelink.Message { return &corelink.GetBoard{Request: n} }); r.Code != "invalid" || r.Detail == "" {
+		t.Errorf("memory that cannot be shared: %+v", r)
 	}
 }
 
@@ -194,7 +231,7 @@ func BenchmarkUpdate(b *testing.B) {
 	for _, r := range s.refs {
 		all = append(all, r.ID)
 	}
-	if err := s.subscribe(corelink.Peer{ID: 1}, &corelink.Subscribe{Request: 1, Slots: all, EveryMS: corelink.MinEveryMS}, false); err != nil {
+	if err := s.subscribe(corelink.Peer{ID: 1}, &corelink.Subscribe{Request: 1, Slots: all, EveryMS: corelink.MinEveryMS}); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportMetric(float64(len(all)), "slots")
@@ -210,7 +247,7 @@ func BenchmarkUpdate(b *testing.B) {
 // TestNoChange: where nothing of interest changed there is no update.
 func TestNoChange(t *testing.T) {
 	b := newBench(t, t.TempDir())
-	if err := b.subscribe(corelink.Peer{ID: 1}, &corelink.Subscribe{Request: 1, Slots: []int{b.slot("laser.distance")}, EveryMS: corelink.MinEveryMS}, false); err != nil {
+	if err := b.subscribe(corelink.Peer{ID: 1}, &corelink.Subscribe{Request: 1, Slots: []int{b.slot("laser.distance")}, EveryMS: corelink.MinEveryMS}); err != nil {
 		t.Fatal(err)
 	}
 	x := b.subs[due{owner(corelink.Peer{ID: 1}), 1}]

@@ -138,34 +138,50 @@ func (l *Live) property(r *robot.Ref, name string, snap *Snapshot) (robot.Value,
 	return robot.Value{}, 0, fmt.Errorf("%w: property %.40q of %s; every slot has rangemin, rangemax and unit", robot.ErrNotFound, name, r)
 }
 
+// derived reports whether value works a slot out of others.
+func derived(r *robot.Ref) bool {
+	switch name := r.Slot.Name; r.Interface.Name {
+	case "RotationalMotor":
+		return name == "angle"
+	case "RGBLed":
+		return name == "val"
+	case "BlobDetector":
+		return name == "visible"
+	case "VideoIn":
+		return robot.ImageFormat(name) != robot.FormatUnknown
+	}
+	return false
+}
+
 // value works out what a slot reads as. Slots that stand for others hold nothing of their own.
 func (l *Live) value(r *robot.Ref, snap *Snapshot) (robot.Value, time.Duration, error) {
 	if v, ok := r.Fixed(); ok {
 		return v, 0, nil
 	}
 	n := r.Node
-	switch name := r.Slot.Name; {
+	switch {
 	case r.Slot.Points != "":
 		return l.value(n.Slot(r.Slot.Points), snap)
-	case name == "angle" && r.Interface.Name == "RotationalMotor":
+	case !derived(r):
+		return l.stored(r, snap)
+	case r.Interface.Name == "RotationalMotor":
 		v, at, err := l.value(n.Slot("turn"), snap)
 		if err != nil {
 			return v, 0, err
 		}
 		return robot.F(wrap(n, v.Number*2*math.Pi)), at, nil
-	case name == "val" && r.Interface.Name == "RGBLed":
+	case r.Interface.Name == "RGBLed":
 		return l.strongest(n, snap)
-	case name == "visible" && r.Interface.Name == "BlobDetector":
+	case r.Interface.Name == "BlobDetector":
 		ratio, at, err := l.value(n.Slot("ratio"), snap)
 		if err != nil {
 			return ratio, 0, err
 		}
 		threshold, _, err := l.value(n.Slot("threshold"), snap)
 		return robot.B(err == nil && ratio.Number >= threshold.Number), at, err
-	case r.Interface.Name == "VideoIn" && robot.ImageFormat(name) != robot.FormatUnknown:
+	default:
 		return l.converted(r)
 	}
-	return l.stored(r, snap)
 }
 
 // converted is the image of r's camera in the format that r is named after: made at most once a frame, however many read it.

@@ -59,6 +59,9 @@ func (b *Board) setPresence(p Presence) bool {
 		}
 	}
 	b.presence.Store(next)
+	if b.shared != nil {
+		b.shareAbsent(next)
+	}
 	return true
 }
 

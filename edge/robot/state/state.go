@@ -57,6 +57,8 @@ type Board struct {
 
 	presenceMu sync.Mutex // of who changes it
 	presence   atomic.Pointer[presence]
+
+	shared *sharedMemory // nil: for this program alone
 }
 
 type word struct {
@@ -91,6 +93,9 @@ func (b *Board) Forget(id int) { b.Set(id, 0, 0) }
 // Publish shows all that was set. It reports whether it could: see Skipped.
 func (b *Board) Publish(now time.Duration) bool {
 	b.seq++
+	if b.shared != nil {
+		b.shared.publish(now, b.work)
+	}
 	current := b.current.Load()
 	for i := range int32(buffers) {
 		// A reader that comes now sees that this buffer is not the newest and lets go before it looks inside.

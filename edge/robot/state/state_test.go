@@ -60,7 +60,7 @@ func (b *bench) set(t *testing.T, name string, v float64, at time.Duration) {
 	b.board.Publish(at)
 }
 
-func newBench(t *testing.T) (*bench, *Live) {
+func newBench(t testing.TB) (*bench, *Live) {
 	t.Helper()
 	tree, err := robot.Build("bench", robot.Frame{}, []robot.Part{
 		{Path: "robot", Is: []string{"Identity", "Network", "Mobile"}, Fixed: map[string]robot.Value{"type": robot.S("wheeled")},

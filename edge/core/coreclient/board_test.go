@@ -1,0 +1,128 @@
+package coreclient_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"kennel/edge/core"
+	"kennel/edge/core/coreclient"
+	"kennel/edge/core/corelink"
+)
+
+// TestBoard: who follows numbers asks robotd once for its board, however often they subscribe, and sends nothing else; a text has to be sent.
+func TestBoard(t *testing.T) {
+	root, ctx := t.TempDir(), within(t)
+	b, _ := robotd(t, root)
+	link := corelink.NewClient(root)
+	sent := make(chan string, 20)
+	c := coreclient.New(counting{link, sent})
+	run(t, link, c, c.Handle)
+	enough := errors.New("enough")
+	for i, names := range [][]string{{"laser"}, {"laser", "battery.voltage"}, {"robot.type"}} {
+		n := 0
+		err := c.Subscribe(ctx, 50, func(u core.Update) error {
+			if n++; n == 2 || i == 2 {
+				return enough
+			}
+			b.Measure("laser.distance", float64(i+1))
+			return nil
+		}, names...)
+		if !errors.Is(err, enough) {
+			t.Errorf("%s: %v", names, err)
+		}
+	}
+	var all []string
+	for len(sent) > 0 {
+		all = append(all, <-sent)
+	}
+	if want := []string{"get_board", "subscribe", "unsubscribe"}; !slices.Equal(all, want) {
+		t.Errorf("robotd was sent %s, want %s", all, want)
+	}
+}
+
+// TestBoardValues: what is out of range or old is told as such; who is slow gets the newest, and how often they did not look; the end of robotd ends it.
+func TestBoardValues(t *testing.T) {
+	root, ctx := t.TempDir(), within(t)
+	b, end := robotd(t, root)
+	c := connect(t, root, "one")
+	told, free, ended := make(chan core.Update), make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- c.Subscribe(ctx, 50, func(u core.Update) error { told <- u; <-free; return nil }, "laser.distance", "battery.voltage")
+	}()
+	first := await(t, ctx, told)
+	laser, battery := &first.Values[0], &first.Values[1]
+	if n, ok := laser.Number(); !ok || n != 0.4 || laser.Value.AgeMS < 0 || !laser.Changed || !battery.Changed || first.Missed != 0 {
+		t.Errorf("%+v", first)
+	}
+	b.Measure("laser.distance", math.Inf(1))
+	const late = 10
+	select {
+	case <-told:
+		t.Fatal("told before the last was taken")
+	case <-time.After((late + 1) * 20 * time.Millisecond): // the time is the event
+	}
+	free <- struct{}{}
+	second := await(t, ctx, told)
+	if n, _ := second.Values[0].Number(); !math.IsInf(n, 1) || second.Values[0].Value.Infinite != 1 || second.Values[1].Changed || second.Missed < late-2 {
+		t.Errorf("%+v, want nothing in range and %d updates missed", second, late)
+	}
+	close(free)
+	select {
+	case u := <-told:
+		t.Errorf("told %+v, of which nothing changed", u)
+	case <-time.After(5 * 20 * time.Millisecond): // likewise
+	}
+	end()
+	if err := await(t, ctx, ended); !errors.Is(err, coreclient.ErrLost) {
+		t.Errorf("robotd ended: %v", err)
+	}
+}
+
+// boardless is the connection to a robotd that cannot share memory.
+type boardless struct {
+	coreclient.Core
+	c *coreclient.Client
+}
+
+func (x *boardless) Send(m corelink.Message) error {
+	if m, ok := m.(*corelink.GetBoard); ok {
+		go x.c.Handle(&corelink.Reply{Request: m.Request, Code: "invalid"})
+		return nil
+	}
+	return x.Core.Send(m)
+}
+
+// TestBoardless: a robotd that shares no memory, or sends no file, sends the values.
+func TestBoardless(t *testing.T) {
+	root, ctx := t.TempDir(), within(t)
+	robotd(t, root)
+	link := corelink.NewClient(root)
+	x := &boardless{Core: link}
+	x.c = coreclient.New(x)
+	run(t, link, x.c, x.c.Handle)
+	enough := errors.New("enough")
+	subscribe := func() {
+		t.Helper()
+		err := x.c.Subscribe(ctx, 50, func(u core.Update) error {
+			if got := changed(u); !slices.Equal(got, []string{"laser.distance 0.4"}) {
+				t.Errorf("told %q", got)
+			}
+			return enough
+		}, "laser.distance")
+		if !errors.Is(err, enough) {
+			t.Errorf("the subscription ended with %v", err)
+		}
+	}
+	subscribe()
+	x.c.Handle(&corelink.Board{})
+	subscribe()
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := x.c.Subscribe(ctx, 50, nil, "laser.distance"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a subscription that was ended before: %v", err)
+	}
+}

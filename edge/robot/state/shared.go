@@ -1,0 +1,283 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"kennel/edge/robot"
+)
+
+// Layout of a board's numbers in memory that other programs read. All of it has the machine's own byte order, and every part begins at a multiple of 8 bytes.
+//
+//	sharedHead            what this is, how many slots there are, and the newest publication
+//	slots × sharedSlot    what a slot is, whether its device is gone, its value as long as it is not measured
+//	rounds × snapshot     16 bytes, of which the first 8 are when it was published; then slots × Sample
+//
+// Publication n is in snapshot n mod rounds. A reader that is overtaken while it copies sees that in sharedHead.newest and begins again; the writer never looks at
+// readers.
+const (
+	sharedMagic = 0x3164_7261_6f62_6b00 // and the layout's version
+	rounds      = 8
+	maxShared   = 1 << 14 // slots
+)
+
+type sharedHead struct {
+	magic     uint64
+	slots     uint64
+	newest    atomic.Uint64 // publications so far
+	measuring atomic.Uint64 // 0: there is no body, what was measured counts no longer
+}
+
+type sharedSlot struct {
+	kind   uint32
+	absent atomic.Uint32
+	value  float64
+	of     [3]uint16 // the slots that it is worked out of
+}
+
+// Kinds of slots.
+const (
+	elsewhere uint32 = iota // not a number: it cannot be read here
+	measured
+	preset // measured; value counts until then
+	fixed
+	angle     // of turns, from -pi to pi
+	direction // the same from 0 to 2 pi, of what turns without end
+	strongest // of three colours
+	visible   // a ratio reaches a threshold
+)
+
+// Sample has to be two words, since it is shared.
+var _ = [1]struct{}{}[unsafe.Sizeof(Sample{})-16]
+
+type sharedMemory struct {
+	head  *sharedHead
+	slots []sharedSlot
+	times [rounds]*int64
+	snaps [rounds][]Sample
+}
+
+func sharedSize(slots int) int {
+	return int(unsafe.Sizeof(sharedHead{})) + slots*int(unsafe.Sizeof(sharedSlot{})) + rounds*(16+slots*int(unsafe.Sizeof(Sample{})))
+}
+
+// sharedOver returns what is where in mem, which has sharedSize(slots).
+func sharedOver(mem []byte, slots int) (m sharedMemory) {
+	at := func(offset int) unsafe.Pointer { return unsafe.Pointer(&mem[offset]) }
+	m.head = (*sharedHead)(at(0))
+	next := int(unsafe.Sizeof(sharedHead{}))
+	m.slots = unsafe.Slice((*sharedSlot)(at(next)), slots)
+	next += slots * int(unsafe.Sizeof(sharedSlot{}))
+	for i := range rounds {
+		m.times[i] = (*int64)(at(next))
+		m.snaps[i] = unsafe.Slice((*Sample)(at(next+16)), slots)
+		next += 16 + slots*int(unsafe.Sizeof(Sample{}))
+	}
+	return m
+}
+
+// SharedSize returns how many bytes Share needs.
+func (b *Board) SharedSize() int { return sharedSize(len(b.tree.Slots())) }
+
+// Share shows the numbers of b in memory that other programs read (ReadShared), of SharedSize bytes that are all 0. It is called once, and not beside Publish, which then costs
+// one copy more however many read.
+func (b *Board) Share(mem []byte) error {
+	slots := b.tree.Slots()
+	if len(slots) == 0 || len(slots) > maxShared || len(mem) != b.SharedSize() {
+		return fmt.Errorf("share the values of %d slots in %d bytes: want 1 to %d slots in %d", len(slots), len(mem), maxShared, b.SharedSize())
+	}
+	m := sharedOver(mem, len(slots))
+	m.head.magic, m.head.slots = sharedMagic, uint64(len(slots))
+	for _, r := range slots {
+		m.slots[r.ID].describe(r)
+	}
+	b.presenceMu.Lock()
+	defer b.presenceMu.Unlock()
+	b.shared = &m
+	b.shareAbsent(b.present())
+	if newest := b.acquire(); newest != nil {
+		m.publish(newest.snap.At, newest.snap.Samples)
+		newest.release()
+	}
+	return nil
+}
+
+// describe says how r is read, as Live.value reads it.
+func (s *sharedSlot) describe(r *robot.Ref) {
+	number := func(t robot.Type) bool { return t == robot.Float || t == robot.Int || t == robot.Bool }
+	of := func(kind uint32, names ...string) {
+		s.kind = kind
+		for i, name := range names {
+			source := r.Node.Slot(name)
+			if x := (sharedSlot{}); source != nil {
+				x.describe(source)
+				s.of[i] = uint16(source.ID)
+				if x.kind == elsewhere {
+					s.kind = elsewhere
+				}
+			}
+		}
+	}
+	v, constant := r.Fixed()
+	switch {
+	case !r.Slot.Access.Holds():
+	case constant && number(v.Type):
+		s.kind, s.value = fixed, v.Number
+	case constant, r.Slot.Points != "", !number(r.Slot.Type):
+	case !derived(r) && number(r.Slot.Default.Type):
+		s.kind, s.value = preset, r.Slot.Default.Number
+	case !derived(r):
+		s.kind = measured
+	case r.Interface.Name == "RotationalMotor" && r.Node.Endless():
+		of(direction, "turn")
+	case r.Interface.Name == "RotationalMotor":
+		of(angle, "turn")
+	case r.Interface.Name == "RGBLed":
+		of(strongest, "r", "g", "b")
+	case r.Interface.Name == "BlobDetector":
+		of(visible, "ratio", "threshold")
+	}
+}
+
+// sources returns the slots that s is worked out of.
+func (s *sharedSlot) sources() []uint16 {
+	switch s.kind {
+	case angle, direction:
+		return s.of[:1]
+	case visible:
+		return s.of[:2]
+	case strongest:
+		return s.of[:3]
+	}
+	return nil
+}
+
+// sound reports whether s is of a kind that is known, and worked out of slots that are not.
+func (s *sharedSlot) sound(all []sharedSlot) bool {
+	for _, id := range s.sources() {
+		if int(id) >= len(all) || all[id].kind >= angle {
+			return false
+		}
+	}
+	return s.kind <= visible
+}
+
+// shareAbsent shows which slots belong to devices that are gone; presenceMu is held.
+func (b *Board) shareAbsent(p *presence) {
+	for id := range b.shared.slots {
+		absent := uint32(0)
+		if p.gone[id] != nil {
+			absent = 1
+		}
+		b.shared.slots[id].absent.Store(absent)
+	}
+}
+
+// SetMeasuring shows to readers of the shared memory whether there is a body; without one what was measured counts no longer.
+func (b *Board) SetMeasuring(on bool) {
+	switch {
+	case b.shared == nil:
+	case on:
+		b.shared.head.measuring.Store(1)
+	default:
+		b.shared.head.measuring.Store(0)
+	}
+}
+
+func (m *sharedMemory) publish(now time.Duration, samples []Sample) {
+	n := m.head.newest.Load() + 1
+	*m.times[n%rounds] = int64(now)
+	copy(m.snaps[n%rounds], samples)
+	m.head.newest.Store(n)
+}
+
+// Shared is the numbers of another program's board. It is safe for concurrent use, and reading it costs that program nothing.
+type Shared struct{ sharedMemory }
+
+// MaxShared is how many bytes a board has at most.
+var MaxShared = sharedSize(maxShared)
+
+// ErrShared: memory does not hold the values of a board in a form that this program knows.
+var ErrShared = errors.New("no values of a robot, or in another form")
+
+// ReadShared returns the board in mem, which another program fills, and which must be there as long as the board is read.
+func ReadShared(mem []byte) (*Shared, error) {
+	if len(mem) < sharedSize(1) || uintptr(unsafe.Pointer(&mem[0]))%8 != 0 {
+		return nil, fmt.Errorf("%w: %d bytes", ErrShared, len(mem))
+	}
+	head := (*sharedHead)(unsafe.Pointer(&mem[0]))
+	if head.magic != sharedMagic || head.slots > maxShared || sharedSize(int(head.slots)) != len(mem) {
+		return nil, fmt.Errorf("%w: %d bytes for %d slots, kind %#x", ErrShared, len(mem), head.slots, head.magic)
+	}
+	s := &Shared{sharedOver(mem, int(head.slots))}
+	for i := range s.slots {
+		if !s.slots[i].sound(s.slots) {
+			return nil, fmt.Errorf("%w: slot %d", ErrShared, i)
+		}
+	}
+	return s, nil
+}
+
+// Has reports whether the values of all those slots can be read here.
+func (s *Shared) Has(ids []int) bool {
+	for _, id := range ids {
+		if id < 0 || id >= len(s.slots) || s.slots[id].kind == elsewhere {
+			return false
+		}
+	}
+	return true
+}
+
+// Read gives dst, which is as long as ids, the numbers of slots that it Has, all of one publication. One that is not known is NaN; one that was never measured, but
+// has a value, is of no time.
+func (s *Shared) Read(ids []int, dst []Sample) {
+	for {
+		n := s.head.newest.Load()
+		for i, id := range ids {
+			dst[i] = s.read(s.snaps[n%rounds], id)
+		}
+		if s.head.newest.Load()-n < rounds-1 { // the writer fills the snapshot after the newest
+			return
+		}
+	}
+}
+
+func (s *Shared) read(snap []Sample, id int) Sample {
+	slot, x := &s.slots[id], snap[id]
+	unknown := Sample{Value: math.NaN()}
+	switch {
+	case slot.kind == fixed:
+		return Sample{Value: slot.value}
+	case slot.absent.Load() != 0:
+		return unknown
+	case slot.kind >= angle:
+		x = s.read(snap, int(slot.of[0]))
+	case x.Known() && s.head.measuring.Load() == 0, !x.Known() && slot.kind == measured:
+		return unknown
+	case !x.Known():
+		x.Value = slot.value
+	}
+	switch slot.kind {
+	case angle:
+		x.Value = robot.WrapPi(x.Value * 2 * math.Pi)
+	case direction:
+		x.Value = robot.WrapTurn(x.Value * 2 * math.Pi)
+	case strongest:
+		for _, id := range slot.sources()[1:] {
+			y := s.read(snap, int(id))
+			x = Sample{max(x.Value, y.Value), min(x.At, y.At)}
+		}
+	case visible:
+		if !math.IsNaN(x.Value) {
+			reached := x.Value >= s.read(snap, int(slot.of[1])).Value
+			if x.Value = 0; reached {
+				x.Value = 1
+			}
+		}
+	}
+	return x
+}
