@@ -66,7 +66,7 @@ test-programs: # those that the folders of cmd/e2e run, once for all
 GO_TEST := go test -vet=off -ldflags='-s -w'
 
 # Where much runs at once and little is imported: the race detector wants every import compiled once more. make race takes all.
-RACE := /(infra/atomicfile|edge/(core/(corelink|coreserver|coreclient)|agent/(das|docs/docstest|commands|host|teleop(/simulator)?)|body/vector/imu))(/|$$)
+RACE := /(infra/atomicfile|edge/(core/(corelink|coreserver|coreclient|sharedmem)|agent/(das|docs/docstest|commands|host|teleop(/simulator)?)|body/vector/imu))(/|$$)
 # What keeps time on a real clock runs with nothing beside it.
 RHYTHM := /edge/(core/rt|app/robotapp)(/|$$)
 

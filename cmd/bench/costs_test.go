@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -58,7 +59,7 @@ func BenchmarkCostsBesideModel(tb *testing.B) {
 	ctx := tb.Context()
 	more := []crowd{{1000, "lively"}}
 	if bench.Long() {
-		most, err := fleet.Descriptors() // of one process; the proxy that counts their bytes needs fewer for each
+		most, err := brokerPlaces()
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -97,6 +98,13 @@ func BenchmarkCostsBesideModel(tb *testing.B) {
 	}
 }
 
+// brokerPlaces returns how many robots one broker of this machine can hold, with a tenth of its descriptors for all else.
+func brokerPlaces() (int, error) {
+	var lim syscall.Rlimit
+	err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim)
+	return int(min(lim.Cur, 1<<20)) * 9 / 10, err
+}
+
 // crowd is so many robots of a profile.
 type crowd struct {
 	robots    int
@@ -119,6 +127,7 @@ type metered struct {
 	metrics  string
 	mqtt     string // of the counting proxy
 	up, down atomic.Int64
+	counted  float64 // the part of the robots whose traffic passes the proxy; the others' is as much
 }
 
 func startMetered(ctx context.Context, tb testing.TB) (*metered, error) {
@@ -130,7 +139,7 @@ func startMetered(ctx context.Context, tb testing.TB) (*metered, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &metered{house: h, metrics: "http://" + addr + "/metrics"}
+	m := &metered{house: h, counted: 1, metrics: "http://" + addr + "/metrics"}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		h.Stop()
@@ -189,7 +198,7 @@ type reading struct {
 	parts map[string]int64 // resident bytes
 }
 
-func (m *metered) read(ctx context.Context, status string) (r reading, err error) {
+func (m *metered) read(ctx context.Context, statuses ...string) (r reading, err error) {
 	r = reading{at: time.Now(), use: plan.Use{}, acts: map[plan.Act]float64{}, parts: map[string]int64{}}
 	series, err := scrape(ctx, m.metrics)
 	if err != nil {
@@ -206,14 +215,14 @@ func (m *metered) read(ctx context.Context, status string) (r reading, err error
 			r.use[plan.Statements] += v
 		}
 	}
-	if status != "" {
+	for _, status := range statuses {
 		s, err := summaryOf(ctx, status)
 		if err != nil {
 			return r, err
 		}
-		r.acts[plan.Login] = float64(s.Connects)
+		r.acts[plan.Login] += float64(s.Connects)
 	}
-	r.use[plan.Up], r.use[plan.Down] = float64(m.up.Load()), float64(m.down.Load())
+	r.use[plan.Up], r.use[plan.Down] = float64(m.up.Load())/m.counted, float64(m.down.Load())/m.counted
 	for part, q := range map[string]plan.Quantity{"kenneld": plan.CPUKenneld, "broker": plan.CPUBroker, "postgres": plan.CPUPostgres, "s3": plan.CPUStore} {
 		pid, err := m.Pid(part)
 		if err != nil {
@@ -317,23 +326,53 @@ func (m *metered) phase(ctx context.Context, tb testing.TB, robots int, profile 
 	return m.run(ctx, tb, robots, file, costSettle, cuts, d)
 }
 
+// startCrowd starts robots in as many processes as their descriptors need, and returns where these say how they are. The first process goes through the proxy.
+func (m *metered) startCrowd(ctx context.Context, tb testing.TB, robots int, profile string) (statuses []string, stop func(), err error) {
+	var fleets []*bench.Program
+	stop = func() {
+		for _, f := range fleets {
+			f.Stop()
+		}
+	}
+	most, err := fleet.Descriptors()
+	if err != nil {
+		return nil, stop, err
+	}
+	m.counted = float64(min(most, robots)) / float64(robots)
+	for first := 0; first < robots; first += most {
+		args := []string{"-first", fmt.Sprintf("vic:%08x", firstOfCrowd+first), "-root", filepath.Join(m.Dir(), fmt.Sprintf("fleet%d", first))}
+		if first == 0 {
+			args = append(args, "-mqtt", m.mqtt)
+		}
+		f, status, err := startFleetAs(ctx, tb, m.house, min(most, robots-first), profile, args...)
+		if err != nil {
+			return nil, stop, err
+		}
+		fleets, statuses = append(fleets, f), append(statuses, status)
+	}
+	return statuses, stop, nil
+}
+
+// firstOfCrowd is the serial number of a crowd's first robot.
+const firstOfCrowd = 0x00f00000
+
 // run measures robots of a profile for d, after they have settled.
 func (m *metered) run(ctx context.Context, tb testing.TB, robots int, profile string, settle time.Duration, cuts bool, d time.Duration) (took time.Duration, p plan.Phase, last reading, err error) {
-	f, status, err := startFleetAs(ctx, tb, m.house, robots, profile, "-mqtt", m.mqtt)
+	statuses, stop, err := m.startCrowd(ctx, tb, robots, profile)
+	defer stop()
 	if err != nil {
 		return 0, p, last, err
 	}
-	defer f.Stop()
 	if err := bench.Pass(ctx, settle); err != nil {
 		return 0, p, last, err
 	}
-	before, err := m.read(ctx, status)
+	before, err := m.read(ctx, statuses...)
 	if err != nil {
 		return 0, p, last, err
 	}
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		if cuts {
-			resp, err := http.Post(fmt.Sprintf("http://%s/reconnect?n=%d", status, max(robots/10, 1)), "", nil)
+			resp, err := http.Post(fmt.Sprintf("http://%s/reconnect?n=%d", statuses[0], max(robots/10, 1)), "", nil)
 			if err != nil {
 				return 0, p, last, err
 			}
@@ -343,7 +382,7 @@ func (m *metered) run(ctx context.Context, tb testing.TB, robots int, profile st
 			return 0, p, last, err
 		}
 	}
-	if last, err = m.read(ctx, status); err != nil {
+	if last, err = m.read(ctx, statuses...); err != nil {
 		return 0, p, last, err
 	}
 	took, p = last.since(before)
@@ -361,14 +400,14 @@ func measureCosts(ctx context.Context, tb testing.TB, robots int, d time.Duratio
 	if err := bench.Pass(ctx, costSettle); err != nil {
 		return c, err
 	}
-	before, err := m.read(ctx, "")
+	before, err := m.read(ctx)
 	if err != nil {
 		return c, err
 	}
 	if err := bench.Pass(ctx, d); err != nil {
 		return c, err
 	}
-	alone, err := m.read(ctx, "")
+	alone, err := m.read(ctx)
 	if err != nil {
 		return c, err
 	}

@@ -289,6 +289,7 @@ func call(name string, arg float64) *robotpb.OrderRequest {
 func TestOrder(t *testing.T) {
 	d := newDesk(t)
 	r, other := d.dial(t), d.dial(t)
+	d.body.SetPlace(robot.Place{X: 0.123, Theta: 1}) // what robotd reports five times a second is older
 	s, err := r.Order(as("all"), call("robot.go", 0.1))
 	if err != nil {
 		t.Fatal(err)
@@ -302,11 +303,13 @@ func TestOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		switch m.Kind.(type) {
+		switch k := m.Kind.(type) {
 		case *robotpb.Progress_Begun:
 			begun++
 		case *robotpb.Progress_Pose:
-			poses++
+			if poses++; k.Pose.X != 0.123 || k.Pose.Theta != 1 {
+				t.Errorf("the body is at %v", k.Pose)
+			}
 		}
 	}
 	if _, err := other.Do(as("other"), call("robot.go", 1)); status.Code(err) != codes.Aborted || !strings.Contains(err.Error(), "gateway: square") {

@@ -136,7 +136,10 @@ func (g *Gateway) follow(ctx context.Context, c caller, m *coreclient.Motion, p 
 		case <-limit.Done():
 			return nil, limit.Err()
 		case <-tick.C:
-			at := p.motion()
+			at, ok := g.core.Place(ctx)
+			if !ok {
+				at = p.place()
+			}
 			if err := tell(&robotpb.Progress{Kind: &robotpb.Progress_Pose{Pose: &robotpb.Pose{X: at.X, Y: at.Y, Theta: at.Theta}}}); err != nil {
 				return nil, err
 			}

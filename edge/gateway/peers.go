@@ -57,11 +57,11 @@ func (p *peer) run(ctx context.Context) error {
 	})
 }
 
-// motion is how the body moves, as robotd said last.
-func (p *peer) motion() corelink.Motion {
+// place is where the robot is, as robotd reported last.
+func (p *peer) place() robot.Place {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.pose
+	return robot.Place{X: p.pose.X, Y: p.pose.Y, Theta: p.pose.Theta}
 }
 
 // peers are the connections on which clients move the body: one for each lease, named after its client, for robotd names it to those it refuses.

@@ -3,6 +3,7 @@ package robot
 import (
 	"math"
 	"slices"
+	"time"
 )
 
 // Vec is a place or a direction in the robot's frame, metres: X forward, Y left, Z up (GOSTAI-FRAME-02 to 04).
@@ -153,4 +154,11 @@ func Reference(r Range, gravity bool, hanging float64) float64 {
 		return hanging
 	}
 	return (r.Min + r.Max) / 2
+}
+
+// Place is where a robot believes to be since its start, in m and rad counter-clockwise.
+type Place struct {
+	At          time.Duration // when, since the epoch of the system's monotonic clock; 0: not known
+	X, Y, Theta float64
+	Moving      bool
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"kennel/edge/robot"
+
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -108,6 +110,11 @@ func TestEventStream(t *testing.T) {
 	m := l.await(func(e *vectorpb.Event) bool { return e.GetUnexpectedMovement() != nil }).GetUnexpectedMovement()
 	if m.Timestamp != 5000 || m.MovementType != vectorpb.UnexpectedMovement_TURNED_IN_OPPOSITE_DIRECTION || m.MovementSide != vectorpb.UnexpectedMovement_LEFT { // VEC-STA-06
 		t.Errorf("%v", m)
+	}
+	d.body.SetPlace(robot.Place{X: 0.123, Y: -0.05, Theta: 1, Moving: true}) // what robotd reports five times a second is older
+	s = l.state(func(s *vectorpb.RobotState) bool { return s.Pose.X == 123 })
+	if s.Pose.Y != -50 || s.PoseAngleRad != 1 || math.Abs(float64(s.Pose.Q3)-math.Sin(0.5)) > 1e-6 || s.Status&0x20001 != 0x20001 {
+		t.Errorf("the pose: %v", s)
 	}
 	d.body.Emit(control.Event{Name: "robot.delocalized"})
 	l.state(func(s *vectorpb.RobotState) bool { return s.Pose.OriginId == 2 }) // part of VEC-MAP-04

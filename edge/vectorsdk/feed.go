@@ -10,7 +10,9 @@ import (
 	"kennel/edge/body"
 	"kennel/edge/core"
 	"kennel/edge/core/coreclient"
+	"kennel/edge/core/corelink"
 	"kennel/edge/gateway"
+	"kennel/edge/robot"
 	"kennel/infra/api/vectorpb"
 	"kennel/infra/kit/kitgrpc"
 )
@@ -34,6 +36,7 @@ type measured struct {
 	values [fields]float64
 	known  [fields]bool
 	has    [fields]bool // the body has the slot
+	place  *robot.Place // nil: as robotd reported last
 }
 
 // The slots that robot_state is made of.
@@ -64,6 +67,16 @@ var slotNames = [fields]string{
 	gyroZ: "gyroZ.speed", laser: "laser.distance", touchRaw: "touch.raw", touched: "touch.pressure", button: "button.pressure",
 	exposure: "camera.exposure", gain: "camera.gain",
 	cliffs: "cliffFL.detected", cliffs + 1: "cliffFR.detected", cliffs + 2: "cliffBL.detected", cliffs + 3: "cliffBR.detected",
+}
+
+// motion returns a report with the pose of m, which is newer.
+func (m *measured) motion(reported *corelink.Motion) *corelink.Motion {
+	if m.place == nil || reported == nil || m.place.At.Microseconds() < reported.AtUS {
+		return reported
+	}
+	at := *reported
+	at.AtUS, at.X, at.Y, at.Theta, at.Moving = m.place.At.Microseconds(), m.place.X, m.place.Y, m.place.Theta, m.place.Moving
+	return &at
 }
 
 const stateEvery = time.Second / stateHz
@@ -104,10 +117,21 @@ func (x *feed) wake(another time.Duration) {
 	switch {
 	case len(x.users) == 0:
 	case x.still == nil:
-		x.still = time.AfterFunc(another, func() { x.wake(stateEvery) })
+		x.still = time.AfterFunc(another, x.again)
 	default:
 		x.still.Reset(another)
 	}
+}
+
+// again wakes users that no measurement woke. The robot may be elsewhere although its sensors read the same.
+func (x *feed) again() {
+	if m := x.now.Load(); m != nil && m.place != nil {
+		p, ok := x.core.Place(context.Background())
+		if same := (robot.Place{At: m.place.At, X: p.X, Y: p.Y, Theta: p.Theta, Moving: p.Moving}); ok && same != *m.place {
+			x.now.CompareAndSwap(m, &measured{m.at, m.values, m.known, m.has, &p}) // robotd may be lost by now
+		}
+	}
+	x.wake(stateEvery)
 }
 
 // run subscribes again whenever robotd was lost.
@@ -140,7 +164,7 @@ func (x *feed) follow(ctx context.Context) {
 		return
 	}
 	_ = x.core.Subscribe(ctx, stateHz, func(u core.Update) error { // until robotd is lost
-		m := &measured{at: u.At}
+		m := &measured{at: u.At, place: u.Place}
 		for _, i := range index {
 			m.has[i] = true
 		}
@@ -218,16 +242,17 @@ func robotState(of stateOf) *vectorpb.RobotState {
 		}
 		return float32(m.values[field] * scale)
 	}
-	half := now.Motion.Theta / 2
+	at := m.motion(now.Motion)
+	half := at.Theta / 2
 	s := &vectorpb.RobotState{
-		Pose: &vectorpb.PoseStruct{X: float32(now.Motion.X / mm), Y: float32(now.Motion.Y / mm), Q0: float32(math.Cos(half)), Q3: float32(math.Sin(half)), OriginId: of.origin},
+		Pose: &vectorpb.PoseStruct{X: float32(at.X / mm), Y: float32(at.Y / mm), Q0: float32(math.Cos(half)), Q3: float32(math.Sin(half)), OriginId: of.origin},
 
-		PoseAngleRad: float32(now.Motion.Theta), LeftWheelSpeedMmps: get(leftSpeed, wheelRadius/mm), RightWheelSpeedMmps: get(rightSpeed, wheelRadius/mm),
+		PoseAngleRad: float32(at.Theta), LeftWheelSpeedMmps: get(leftSpeed, wheelRadius/mm), RightWheelSpeedMmps: get(rightSpeed, wheelRadius/mm),
 		HeadAngleRad: get(headPitch, -1), LiftHeightMm: get(liftPosition, 1/mm),
 		Accel:            &vectorpb.AccelData{X: get(accelX, 1/mm), Y: get(accelY, 1/mm), Z: get(accelZ, 1/mm)},
 		Gyro:             &vectorpb.GyroData{X: get(gyroX, 1), Y: get(gyroY, 1), Z: get(gyroZ, 1)},
 		CarryingObjectId: -1, LastImageTimeStamp: of.picture, CarryingObjectOnTopId: -1, HeadTrackingObjectId: -1, LocalizedToObjectId: -1,
-		Status: statusBits(m, now), ProxData: prox(m), TouchData: &vectorpb.TouchData{RawTouchValue: uint32(get(touchRaw, touchScale)), IsBeingTouched: get(touched, 1) > 0},
+		Status: statusBits(m, now, at.Moving), ProxData: prox(m), TouchData: &vectorpb.TouchData{RawTouchValue: uint32(get(touchRaw, touchScale)), IsBeingTouched: get(touched, 1) > 0},
 	}
 	if of.held != 0 {
 		s.CarryingObjectId = of.held
@@ -256,7 +281,7 @@ func prox(m *measured) *vectorpb.ProxData {
 	return p
 }
 
-func statusBits(m *measured, now gateway.Reports) (bits uint32) {
+func statusBits(m *measured, now gateway.Reports, moving bool) (bits uint32) {
 	if now.Power != nil {
 		bits = now.Power.Status
 	}
@@ -268,7 +293,7 @@ func statusBits(m *measured, now gateway.Reports) (bits uint32) {
 	p := body.Power(now.State.Power)
 	set(statusOnCharger, p.Has(body.OnCharger))
 	set(statusCharging, p.Has(body.Charging))
-	if now.Motion.Moving {
+	if moving {
 		bits |= statusMoving | statusInMotion
 	}
 	if m.known[button] {

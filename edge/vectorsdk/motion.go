@@ -360,8 +360,10 @@ func (f *Facade) driveStraight(ctx context.Context, c client, q *vectorpb.DriveS
 // turnInPlace turns by an angle, or to a heading; positive is to the left (part of VEC-MOV-08).
 func (f *Facade) turnInPlace(ctx context.Context, c client, q *vectorpb.TurnInPlaceRequest) (*vectorpb.TurnInPlaceResponse, error) {
 	by := float64(q.AngleRad)
-	if now := f.cfg.Gateway.Reports().Motion; q.IsAbsolute != 0 && now != nil {
-		by = robot.WrapPi(by - now.Theta)
+	if q.IsAbsolute != 0 {
+		if now := f.motion(ctx); now != nil {
+			by = robot.WrapPi(by - now.Theta)
+		}
 	}
 	r, err := f.act(ctx, c, plan{call: "TurnInPlace", part: "wheels", track: wheels, tag: q.IdTag, retries: q.NumRetries,
 		order: func(moved float64) core.Order {

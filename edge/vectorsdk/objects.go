@@ -182,6 +182,7 @@ func (f *Facade) observe(finder *marker.Finder, p *sight.Frame) {
 	if now == nil || m == nil || !m.known[headPitch] || f.lifted() || m.at < p.At-mostLate || p.At < moved+blur || time.Duration(now.AtUS)*time.Microsecond < moved {
 		return // where the camera was is not known well enough
 	}
+	now = m.motion(now)
 	defer f.looks.looked(p.At)
 	origin := f.origin.Load()
 	eye := eyeOf(now, -m.values[headPitch], p.At)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"kennel/edge/body"
+	"kennel/edge/core/corelink"
 	"kennel/infra/api/vectorpb"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
@@ -57,6 +58,15 @@ func (f *Facade) userAuthentication(ctx context.Context, _ client, q *vectorpb.U
 
 func (f *Facade) versionState(context.Context, client, *vectorpb.VersionStateRequest) (*vectorpb.VersionStateResponse, error) {
 	return &vectorpb.VersionStateResponse{Status: fine(), OsVersion: f.cfg.OS, EngineBuildId: f.cfg.Build}, nil
+}
+
+// motion returns how the robot moves, with its pose of now if robotd says so; nil: robotd is not connected.
+func (f *Facade) motion(ctx context.Context) *corelink.Motion {
+	m := measured{}
+	if p, ok := f.cfg.Gateway.Core().Place(ctx); ok {
+		m.place = &p
+	}
+	return m.motion(f.cfg.Gateway.Reports().Motion)
 }
 
 // lifted reports whether the robot does not rest on its treads, as far as it knows.

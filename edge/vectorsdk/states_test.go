@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -13,9 +14,24 @@ import (
 	"kennel/edge/core/control"
 	"kennel/edge/motion"
 	"kennel/edge/power"
+	"kennel/edge/robot"
 	"kennel/infra/api/vectorpb"
 	"kennel/infra/testwait"
 )
+
+// TestHeading: a turn to a heading begins from where the robot is now, which is newer than what robotd reports.
+func TestHeading(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	p := d.granted(t, "all")
+	d.body.SetPlace(robot.Place{Theta: 1})
+	go func() {
+		_, _ = p.TurnInPlace(p.ctx, &vectorpb.TurnInPlaceRequest{AngleRad: 1.5, IsAbsolute: 1, IdTag: 2000001}) // it ends with the test
+	}()
+	if o := d.moved(t, 1); math.Abs(math.Abs(o.A)-0.5) > 1e-6 {
+		t.Errorf("from 1 to 1.5 rad the loop heard %+v", o)
+	}
+}
 
 // TestStates: of a robot that is held, asleep, on its charger, picked up, at a cliff or with a part gone each action ends with the result that the original has for it, by gRPC and
 // by HTTPS alike (issue 32, must hold 6). The same robot's own API says it in words (TestStates of edge/gateway).

@@ -13,6 +13,7 @@ import (
 	"kennel/edge/core/rt"
 	"kennel/edge/motion"
 	"kennel/edge/robot/claim"
+	"kennel/edge/robot/state"
 )
 
 // TestClaims: an owner moves what it holds. A second claim is refused, a higher one takes over, and a lease is its owner's alone.
@@ -92,6 +93,26 @@ func TestClaims(t *testing.T) {
 	}
 	if r.step(1); len(r.results) > 0 || len(r.take()) > 0 {
 		t.Errorf("orders of no program: %+v", r.results)
+	}
+}
+
+// TestPlace: each step shows in shared memory where the body is.
+func TestPlace(t *testing.T) {
+	r := newRig(t).homed()
+	mem := make([]byte, r.c.Board().SharedSize())
+	if err := r.c.Board().Share(mem); err != nil {
+		t.Fatal(err)
+	}
+	s, err := state.ReadShared(mem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		r.p.base.Pose = motion.Pose{X: 0.1 * float64(i+1), Y: -0.2, Theta: 0.3}
+		r.step(1)
+		if p := s.Read(nil, nil); p.X != r.p.base.Pose.X || p.Y != -0.2 || p.Theta != 0.3 || p.At != r.rep.At || p.Moving != r.rep.Moving {
+			t.Errorf("%+v, want that of %+v", p, r.rep.Base)
+		}
 	}
 }
 

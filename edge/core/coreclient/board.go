@@ -11,6 +11,7 @@ import (
 	"kennel/edge/core"
 	"kennel/edge/core/corelink"
 	"kennel/edge/core/sharedmem"
+	"kennel/edge/robot"
 	"kennel/edge/robot/state"
 	"kennel/infra/api/live"
 )
@@ -22,22 +23,40 @@ type board struct {
 	lost   chan struct{}     // closed when robotd is lost
 }
 
-// boardOf returns the board if all those values are on it, else nil.
-func (c *Client) boardOf(ctx context.Context, values []core.Value) (*board, []int) {
+// Place returns where the robot is, of the loop's last step; false if this robotd does not say.
+func (c *Client) Place(ctx context.Context) (p robot.Place, ok bool) {
+	b := c.shared(ctx)
+	if b == nil {
+		return p, false
+	}
+	p = b.Read(nil, nil)
+	runtime.KeepAlive(b.memory)
+	return p, p.At > 0
+}
+
+// shared returns robotd's board; nil: it shares none.
+func (c *Client) shared(ctx context.Context) *board {
 	if !c.takes(&corelink.GetBoard{}) {
-		return nil, nil
+		return nil
 	}
 	c.mu.Lock()
-	b := c.board
+	b, none := c.board, c.boardless
 	c.mu.Unlock()
+	if b != nil || none {
+		return b
+	}
+	_, _ = ask[*corelink.Board](ctx, c, nil, func(n uint32) corelink.Message { return &corelink.GetBoard{Request: n} }) // without an answer there is none
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.boardless = c.board == nil && ctx.Err() == nil
+	return c.board
+}
+
+// boardOf returns the board, and which of its numbers those values are, if all of them are on it.
+func (c *Client) boardOf(ctx context.Context, values []core.Value) (*board, []int) {
+	b := c.shared(ctx)
 	if b == nil {
-		_, err := ask[*corelink.Board](ctx, c, nil, func(n uint32) corelink.Message { return &corelink.GetBoard{Request: n} })
-		c.mu.Lock()
-		b = c.board
-		c.mu.Unlock()
-		if err != nil || b == nil {
-			return nil, nil // robotd sends the values then
-		}
+		return nil, nil
 	}
 	ids := make([]int, len(values))
 	for i := range values {
@@ -82,9 +101,12 @@ func (c *Client) follow(ctx context.Context, b *board, ids []int, values []core.
 		case <-wait.C:
 		}
 		at := monoclock.Now()
-		b.Read(ids, now)
+		place := b.Read(ids, now)
 		if first || !slices.EqualFunc(now, before, sameNumber) {
 			u := core.Update{At: at, Missed: missed, Values: slices.Clone(values)}
+			if place.At > 0 {
+				u.Place = &place
+			}
 			for i, v := range valuesOf(ids, now, at) {
 				u.Values[i].Value, u.Values[i].Changed = v, first || !sameNumber(now[i], before[i])
 			}

@@ -11,6 +11,7 @@ import (
 	"kennel/edge/core"
 	"kennel/edge/core/coreclient"
 	"kennel/edge/core/corelink"
+	"kennel/edge/robot"
 )
 
 // TestBoard: who follows numbers asks robotd once for its board, however often they subscribe, and sends nothing else; a text has to be sent.
@@ -79,6 +80,39 @@ func TestBoardValues(t *testing.T) {
 	end()
 	if err := await(t, ctx, ended); !errors.Is(err, coreclient.ErrLost) {
 		t.Errorf("robotd ended: %v", err)
+	}
+}
+
+// TestPlace: where the robot is comes with each update, and by itself, from the loop's last step.
+func TestPlace(t *testing.T) {
+	root, ctx := t.TempDir(), within(t)
+	b, end := robotd(t, root)
+	c := connect(t, root, "one")
+	enough := errors.New("enough")
+	n := 0
+	err := c.Subscribe(ctx, 50, func(u core.Update) error {
+		if n++; n == 1 {
+			b.SetPlace(robot.Place{X: 1, Y: -2, Theta: 0.5, Moving: true})
+			b.Measure("laser.distance", 0.6)
+			return nil
+		}
+		if p := u.Place; p == nil || p.X != 1 || p.Y != -2 || p.Theta != 0.5 || !p.Moving || p.At > u.At || p.At < u.At-patience {
+			t.Errorf("%+v", u.Place)
+		}
+		return enough
+	}, "laser.distance")
+	if !errors.Is(err, enough) {
+		t.Error(err)
+	}
+	b.SetPlace(robot.Place{X: 3})
+	if p, ok := c.Place(ctx); !ok || p.X != 3 || p.Moving {
+		t.Errorf("%+v, %v", p, ok)
+	}
+	end()
+	for ok := true; ok; { // its end is heard soon
+		if _, ok = c.Place(ctx); ctx.Err() != nil {
+			t.Fatal("a robotd that has ended has a place")
+		}
 	}
 }
 

@@ -65,17 +65,18 @@ type Client struct {
 
 	core Core
 
-	mu      sync.Mutex
-	last    uint32                           // number of the newest request
-	waiting map[uint32]chan corelink.Message // for the answers that are awaited; closed when robotd is lost
-	motions map[uint32]*Motion               // under way, by their request
-	subs    map[uint32]*flow                 // by their request
-	flows   map[string]*flow                 // by what they are of
-	tree    *corelink.Tree                   // of this robotd; nil: not asked for yet
-	board   *board                           // of this robotd; nil: not asked for yet, or it shares none
-	speaks  []string                         // what this robotd takes beyond its version
-	met     chan struct{}                    // closed while robotd is connected
-	why     string                           // robotd was lost
+	mu        sync.Mutex
+	last      uint32                           // number of the newest request
+	waiting   map[uint32]chan corelink.Message // for the answers that are awaited; closed when robotd is lost
+	motions   map[uint32]*Motion               // under way, by their request
+	subs      map[uint32]*flow                 // by their request
+	flows     map[string]*flow                 // by what they are of
+	tree      *corelink.Tree                   // of this robotd; nil: not asked for yet
+	board     *board                           // of this robotd; nil: not asked for yet, or it shares none
+	boardless bool                             // it was asked, and shares none that this program can read
+	speaks    []string                         // what this robotd takes beyond its version
+	met       chan struct{}                    // closed while robotd is connected
+	why       string                           // robotd was lost
 }
 
 // New returns a client of core, whose messages are to go to Handle.
@@ -152,8 +153,8 @@ func (c *Client) lost(why string) (then []func()) {
 	c.why, c.tree, c.speaks = why, nil, nil
 	if c.board != nil {
 		close(c.board.lost)
-		c.board = nil
 	}
+	c.board, c.boardless = nil, false
 	select {
 	case <-c.met:
 		c.met = make(chan struct{})

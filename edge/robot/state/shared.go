@@ -15,12 +15,12 @@ import (
 //
 //	sharedHead            what this is, how many slots there are, and the newest publication
 //	slots × sharedSlot    what a slot is, whether its device is gone, its value as long as it is not measured
-//	rounds × snapshot     16 bytes, of which the first 8 are when it was published; then slots × Sample
+//	rounds × snapshot     sharedPlace, then slots × Sample
 //
 // Publication n is in snapshot n mod rounds. A reader that is overtaken while it copies sees that in sharedHead.newest and begins again; the writer never looks at
 // readers.
 const (
-	sharedMagic = 0x3164_7261_6f62_6b00 // and the layout's version
+	sharedMagic = 0x3264_7261_6f62_6b00 // and the layout's version
 	rounds      = 8
 	maxShared   = 1 << 14 // slots
 )
@@ -30,6 +30,12 @@ type sharedHead struct {
 	slots     uint64
 	newest    atomic.Uint64 // publications so far
 	measuring atomic.Uint64 // 0: there is no body, what was measured counts no longer
+}
+
+type sharedPlace struct {
+	at          time.Duration // of the publication
+	x, y, theta float64
+	moving      uint64
 }
 
 type sharedSlot struct {
@@ -55,14 +61,14 @@ const (
 var _ = [1]struct{}{}[unsafe.Sizeof(Sample{})-16]
 
 type sharedMemory struct {
-	head  *sharedHead
-	slots []sharedSlot
-	times [rounds]*int64
-	snaps [rounds][]Sample
+	head   *sharedHead
+	slots  []sharedSlot
+	places [rounds]*sharedPlace
+	snaps  [rounds][]Sample
 }
 
 func sharedSize(slots int) int {
-	return int(unsafe.Sizeof(sharedHead{})) + slots*int(unsafe.Sizeof(sharedSlot{})) + rounds*(16+slots*int(unsafe.Sizeof(Sample{})))
+	return int(unsafe.Sizeof(sharedHead{})) + slots*int(unsafe.Sizeof(sharedSlot{})) + rounds*(int(unsafe.Sizeof(sharedPlace{}))+slots*int(unsafe.Sizeof(Sample{})))
 }
 
 // sharedOver returns what is where in mem, which has sharedSize(slots).
@@ -73,9 +79,10 @@ func sharedOver(mem []byte, slots int) (m sharedMemory) {
 	m.slots = unsafe.Slice((*sharedSlot)(at(next)), slots)
 	next += slots * int(unsafe.Sizeof(sharedSlot{}))
 	for i := range rounds {
-		m.times[i] = (*int64)(at(next))
-		m.snaps[i] = unsafe.Slice((*Sample)(at(next+16)), slots)
-		next += 16 + slots*int(unsafe.Sizeof(Sample{}))
+		m.places[i] = (*sharedPlace)(at(next))
+		next += int(unsafe.Sizeof(sharedPlace{}))
+		m.snaps[i] = unsafe.Slice((*Sample)(at(next)), slots)
+		next += slots * int(unsafe.Sizeof(Sample{}))
 	}
 	return m
 }
@@ -100,7 +107,7 @@ func (b *Board) Share(mem []byte) error {
 	b.shared = &m
 	b.shareAbsent(b.present())
 	if newest := b.acquire(); newest != nil {
-		m.publish(newest.snap.At, newest.snap.Samples)
+		m.publish(newest.snap.At, b.place, newest.snap.Samples)
 		newest.release()
 	}
 	return nil
@@ -188,9 +195,13 @@ func (b *Board) SetMeasuring(on bool) {
 	}
 }
 
-func (m *sharedMemory) publish(now time.Duration, samples []Sample) {
+func (m *sharedMemory) publish(now time.Duration, p robot.Place, samples []Sample) {
 	n := m.head.newest.Load() + 1
-	*m.times[n%rounds] = int64(now)
+	place := m.places[n%rounds]
+	*place = sharedPlace{at: now, x: p.X, y: p.Y, theta: p.Theta}
+	if p.Moving {
+		place.moving = 1
+	}
 	copy(m.snaps[n%rounds], samples)
 	m.head.newest.Store(n)
 }
@@ -232,16 +243,18 @@ func (s *Shared) Has(ids []int) bool {
 	return true
 }
 
-// Read gives dst, which is as long as ids, the numbers of slots that it Has, all of one publication. One that is not known is NaN; one that was never measured, but
-// has a value, is of no time.
-func (s *Shared) Read(ids []int, dst []Sample) {
+// Read gives dst, which is as long as ids, the numbers of slots that it Has, all of one publication, and returns where the robot was then. A number that is not known is
+// NaN; one that was never measured, but has a value, is of no time.
+func (s *Shared) Read(ids []int, dst []Sample) (p robot.Place) {
 	for {
 		n := s.head.newest.Load()
 		for i, id := range ids {
 			dst[i] = s.read(s.snaps[n%rounds], id)
 		}
+		at := s.places[n%rounds]
+		p = robot.Place{At: at.at, X: at.x, Y: at.y, Theta: at.theta, Moving: at.moving != 0}
 		if s.head.newest.Load()-n < rounds-1 { // the writer fills the snapshot after the newest
-			return
+			return p
 		}
 	}
 }

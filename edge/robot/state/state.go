@@ -59,6 +59,7 @@ type Board struct {
 	presence   atomic.Pointer[presence]
 
 	shared *sharedMemory // nil: for this program alone
+	place  robot.Place   // of the writer
 }
 
 type word struct {
@@ -87,6 +88,9 @@ func (b *Board) Set(id int, value float64, at time.Duration) {
 	}
 }
 
+// SetPlace notes where the robot is for the next publication, for readers of the shared memory.
+func (b *Board) SetPlace(p robot.Place) { b.place = p }
+
 // Forget makes a number unknown from the next publication on.
 func (b *Board) Forget(id int) { b.Set(id, 0, 0) }
 
@@ -94,7 +98,7 @@ func (b *Board) Forget(id int) { b.Set(id, 0, 0) }
 func (b *Board) Publish(now time.Duration) bool {
 	b.seq++
 	if b.shared != nil {
-		b.shared.publish(now, b.work)
+		b.shared.publish(now, b.place, b.work)
 	}
 	current := b.current.Load()
 	for i := range int32(buffers) {

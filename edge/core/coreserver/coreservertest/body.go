@@ -34,6 +34,7 @@ type Body struct {
 	deaf    bool
 	refused uint64
 	report  control.Report
+	place   *robot.Place // nil: as in report
 }
 
 // New returns a body that rests, with more parts than its own. Slots of a camera and the position of an arm among them can be set.
@@ -97,7 +98,27 @@ func (b *Body) Measure(name string, v float64) {
 	if err != nil {
 		panic(err)
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.board.Set(target.Refs[0].ID, v, monoclock.Now())
+	b.publish()
+}
+
+// SetPlace makes the loop know another place than it reports five times a second.
+func (b *Body) SetPlace(p robot.Place) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.place = &p
+	b.publish()
+}
+
+// publish ends a step; mu is held.
+func (b *Body) publish() {
+	p := robot.Place{X: b.report.Base.Pose.X, Y: b.report.Base.Pose.Y, Theta: b.report.Base.Pose.Theta, Moving: b.moving != nil}
+	if b.place != nil {
+		p = *b.place
+	}
+	b.board.SetPlace(p)
 	b.board.Publish(monoclock.Now())
 }
 
@@ -173,7 +194,7 @@ func (b *Body) move(now time.Duration, o *control.Order, r *control.Result) {
 		}
 		b.board.Set(g.Slot, r.Taken[i], now)
 	}
-	b.board.Publish(now)
+	defer b.publish()
 	for a := range b.model.Tree.Actuators() {
 		if lasts && b.wheels.Has(a) && !b.claims.Holds(o.Owner, a) && r.Code == control.OK {
 			r.Code, r.Actuator = control.NotHeld, a
@@ -216,6 +237,7 @@ func (b *Body) end(o motion.Outcome, moved float64) {
 		}
 	}
 	b.results, b.moving = append(b.results, r), nil
+	b.publish()
 }
 
 // Emit makes the body name an event.
@@ -230,6 +252,7 @@ func (b *Body) SetReport(change func(*control.Report)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	change(&b.report)
+	b.publish()
 }
 
 // SetDeaf makes the mailbox full, for all but a Drop.
