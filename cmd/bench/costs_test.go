@@ -98,7 +98,7 @@ func BenchmarkCostsBesideModel(tb *testing.B) {
 	}
 }
 
-// brokerPlaces returns how many robots one broker of this machine can hold, with a tenth of its descriptors for all else.
+// brokerPlaces returns how many robots one broker of this machine can hold, with a tenth of its descriptors left for all else.
 func brokerPlaces() (int, error) {
 	var lim syscall.Rlimit
 	err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim)
@@ -127,7 +127,7 @@ type metered struct {
 	metrics  string
 	mqtt     string // of the counting proxy
 	up, down atomic.Int64
-	counted  float64 // the part of the robots whose traffic passes the proxy; the others' is as much
+	counted  float64 // the share of the robots whose traffic passes the proxy; the others are taken to send as much each
 }
 
 func startMetered(ctx context.Context, tb testing.TB) (*metered, error) {
@@ -326,7 +326,7 @@ func (m *metered) phase(ctx context.Context, tb testing.TB, robots int, profile 
 	return m.run(ctx, tb, robots, file, costSettle, cuts, d)
 }
 
-// startCrowd starts robots in as many processes as their descriptors need, and returns where these say how they are. The first process goes through the proxy.
+// startCrowd starts robots in enough processes to stay within the limit of descriptors, and returns the addresses of their status. The first process goes through the proxy.
 func (m *metered) startCrowd(ctx context.Context, tb testing.TB, robots int, profile string) (statuses []string, stop func(), err error) {
 	var fleets []*bench.Program
 	stop = func() {

@@ -58,7 +58,7 @@ func BenchmarkSDKBesideBudget(b *testing.B) {
 type sdkRobot struct {
 	dir, file      string // the root; what programs find it by
 	robotd, agentd *bench.Program
-	board          *bench.Program       // nil: of startOriginal
+	board          *bench.Program       // nil if startOriginal started it
 	moves          <-chan time.Duration // when the first frame that drives a wheel came after one that drove none, by monoclock
 	stops          []func()
 }
@@ -324,7 +324,7 @@ func pin(pid int, on *unix.CPUSet) error {
 		if err == nil {
 			err = unix.SchedGetaffinity(tid, &now)
 		}
-		if err == nil && now.Count() > 1 { // others are where they belong
+		if err == nil && now.Count() > 1 { // a thread that is pinned stays
 			err = unix.SchedSetaffinity(tid, on)
 		}
 		if err != nil && !errors.Is(err, unix.ESRCH) {

@@ -51,5 +51,5 @@ type Update struct {
 	At     time.Duration // CLOCK_MONOTONIC
 	Missed uint64        // updates since the one before that newer ones replaced
 	Values []Value       // of all slots, in the order of their names
-	Place  *robot.Place  // at that moment; nil: this robotd does not say so often
+	Place  *robot.Place  // the robot's pose at that moment; nil: this robotd sends none with an update
 }

@@ -289,7 +289,7 @@ func call(name string, arg float64) *robotpb.OrderRequest {
 func TestOrder(t *testing.T) {
 	d := newDesk(t)
 	r, other := d.dial(t), d.dial(t)
-	d.body.SetPlace(robot.Place{X: 0.123, Theta: 1}) // what robotd reports five times a second is older
+	d.body.SetPlace(robot.Place{X: 0.123, Theta: 1}) // the pose in robotd's report is older
 	s, err := r.Order(as("all"), call("robot.go", 0.1))
 	if err != nil {
 		t.Fatal(err)

@@ -156,9 +156,10 @@ func Reference(r Range, gravity bool, hanging float64) float64 {
 	return (r.Min + r.Max) / 2
 }
 
-// Place is where a robot believes to be since its start, in m and rad counter-clockwise.
+// Place is a robot's estimated pose relative to where it started. X and Y are in m, Theta in rad, counter-clockwise.
 type Place struct {
-	At          time.Duration // when, since the epoch of the system's monotonic clock; 0: not known
+	At          time.Duration // when, on CLOCK_MONOTONIC; 0: unknown
 	X, Y, Theta float64
+	Pitch       float64 // rad, positive nose down; 0 if unknown
 	Moving      bool
 }

@@ -111,9 +111,9 @@ func TestEventStream(t *testing.T) {
 	if m.Timestamp != 5000 || m.MovementType != vectorpb.UnexpectedMovement_TURNED_IN_OPPOSITE_DIRECTION || m.MovementSide != vectorpb.UnexpectedMovement_LEFT { // VEC-STA-06
 		t.Errorf("%v", m)
 	}
-	d.body.SetPlace(robot.Place{X: 0.123, Y: -0.05, Theta: 1, Moving: true}) // what robotd reports five times a second is older
+	d.body.SetPlace(robot.Place{X: 0.123, Y: -0.05, Theta: 1, Pitch: -0.2, Moving: true}) // the pose in robotd's report is older
 	s = l.state(func(s *vectorpb.RobotState) bool { return s.Pose.X == 123 })
-	if s.Pose.Y != -50 || s.PoseAngleRad != 1 || math.Abs(float64(s.Pose.Q3)-math.Sin(0.5)) > 1e-6 || s.Status&0x20001 != 0x20001 {
+	if s.Pose.Y != -50 || s.PosePitchRad != 0.2 || s.PoseAngleRad != 1 || math.Abs(float64(s.Pose.Q3)-math.Sin(0.5)) > 1e-6 || s.Status&0x20001 != 0x20001 {
 		t.Errorf("the pose: %v", s)
 	}
 	d.body.Emit(control.Event{Name: "robot.delocalized"})

@@ -69,7 +69,7 @@ var slotNames = [fields]string{
 	cliffs: "cliffFL.detected", cliffs + 1: "cliffFR.detected", cliffs + 2: "cliffBL.detected", cliffs + 3: "cliffBR.detected",
 }
 
-// motion returns a report with the pose of m, which is newer.
+// motion returns a report with the pose of m if that is newer.
 func (m *measured) motion(reported *corelink.Motion) *corelink.Motion {
 	if m.place == nil || reported == nil || m.place.At.Microseconds() < reported.AtUS {
 		return reported
@@ -77,6 +77,14 @@ func (m *measured) motion(reported *corelink.Motion) *corelink.Motion {
 	at := *reported
 	at.AtUS, at.X, at.Y, at.Theta, at.Moving = m.place.At.Microseconds(), m.place.X, m.place.Y, m.place.Theta, m.place.Moving
 	return &at
+}
+
+// pitch returns the nose-up angle in rad, the negative of Place.Pitch; 0 if unknown.
+func (m *measured) pitch() float32 {
+	if m.place == nil {
+		return 0
+	}
+	return float32(-m.place.Pitch)
 }
 
 const stateEvery = time.Second / stateHz
@@ -123,11 +131,11 @@ func (x *feed) wake(another time.Duration) {
 	}
 }
 
-// again wakes users that no measurement woke. The robot may be elsewhere although its sensors read the same.
+// again wakes users when no measurement has changed: the robot may have moved while its sensors read the same.
 func (x *feed) again() {
 	if m := x.now.Load(); m != nil && m.place != nil {
 		p, ok := x.core.Place(context.Background())
-		if same := (robot.Place{At: m.place.At, X: p.X, Y: p.Y, Theta: p.Theta, Moving: p.Moving}); ok && same != *m.place {
+		if same := (robot.Place{At: m.place.At, X: p.X, Y: p.Y, Theta: p.Theta, Pitch: p.Pitch, Moving: p.Moving}); ok && same != *m.place {
 			x.now.CompareAndSwap(m, &measured{m.at, m.values, m.known, m.has, &p}) // robotd may be lost by now
 		}
 	}
@@ -247,7 +255,7 @@ func robotState(of stateOf) *vectorpb.RobotState {
 	s := &vectorpb.RobotState{
 		Pose: &vectorpb.PoseStruct{X: float32(at.X / mm), Y: float32(at.Y / mm), Q0: float32(math.Cos(half)), Q3: float32(math.Sin(half)), OriginId: of.origin},
 
-		PoseAngleRad: float32(at.Theta), LeftWheelSpeedMmps: get(leftSpeed, wheelRadius/mm), RightWheelSpeedMmps: get(rightSpeed, wheelRadius/mm),
+		PoseAngleRad: float32(at.Theta), PosePitchRad: m.pitch(), LeftWheelSpeedMmps: get(leftSpeed, wheelRadius/mm), RightWheelSpeedMmps: get(rightSpeed, wheelRadius/mm),
 		HeadAngleRad: get(headPitch, -1), LiftHeightMm: get(liftPosition, 1/mm),
 		Accel:            &vectorpb.AccelData{X: get(accelX, 1/mm), Y: get(accelY, 1/mm), Z: get(accelZ, 1/mm)},
 		Gyro:             &vectorpb.GyroData{X: get(gyroX, 1), Y: get(gyroY, 1), Z: get(gyroZ, 1)},

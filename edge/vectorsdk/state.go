@@ -60,7 +60,7 @@ func (f *Facade) versionState(context.Context, client, *vectorpb.VersionStateReq
 	return &vectorpb.VersionStateResponse{Status: fine(), OsVersion: f.cfg.OS, EngineBuildId: f.cfg.Build}, nil
 }
 
-// motion returns how the robot moves, with its pose of now if robotd says so; nil: robotd is not connected.
+// motion returns robotd's newest report with the robot's current pose, or nil if robotd is not connected.
 func (f *Facade) motion(ctx context.Context) *corelink.Motion {
 	m := measured{}
 	if p, ok := f.cfg.Gateway.Core().Place(ctx); ok {

@@ -60,7 +60,7 @@ type Catalog struct {
 	forms []form
 }
 
-// form is a text with places: {} for what stays as it is, {t} for what is itself translated, if the catalogue has it. The translation has them in
+// form is a text with places: {} is copied; {t} is itself translated if the catalogue has it; {w} is the same for a single word. The translation has the places in
 // the same order.
 type form struct {
 	re        *regexp.Regexp
@@ -68,7 +68,7 @@ type form struct {
 	out       []string
 }
 
-var place = regexp.MustCompile(`\{t?\}`)
+var place = regexp.MustCompile(`\{[tw]?\}`)
 
 // Parse reads a catalogue: an English text in a line, its translation in the next, then an empty line; lines of # are comments. Elements within
 // a text are numbered: "Read <1>this</1>.".
@@ -108,7 +108,11 @@ func (c *Catalog) add(english, here string) error {
 	pattern := "^"
 	for i, part := range place.Split(english, -1) {
 		if pattern += regexp.QuoteMeta(part); i < len(from) {
-			pattern, f.translate = pattern+"(.+?)", append(f.translate, from[i] == "{t}")
+			any := "(.+?)"
+			if from[i] == "{w}" {
+				any = `(\S+)`
+			}
+			pattern, f.translate = pattern+any, append(f.translate, from[i] != "{}")
 		}
 	}
 	f.re = regexp.MustCompile(pattern + "$")

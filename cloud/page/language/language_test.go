@@ -21,8 +21,11 @@ Zuerst <1>dies</1> lesen.
 Settings of {t}
 Einstellungen von {t}
 
-Your robot
-Dein Roboter
+Your {w}
+Dein {w}
+
+robot
+Roboter
 
 Yes
 Ja
@@ -45,6 +48,8 @@ func TestAnswer(t *testing.T) {
 		{`<h1 translate="no">Online</h1>`, `<h1 translate="no">Online</h1>`},
 		{`<p>Settings of <b translate="no">Online</b></p>`, `<p>Einstellungen von <b translate="no">Online</b></p>`},
 		{`<p>Settings of <i><b translate="no">Rex</b></i></p>`, `<p>Einstellungen von <i><b translate="no">Rex</b></i></p>`},
+		{`<p>Your Vector</p>`, `<p>Dein Vector</p>`},
+		{`<p>Your robot does what no text knows</p>`, `<p lang="en">Your robot does what no text knows</p>`},
 		{`<p>Settings of Your robot</p>`, `<p>Einstellungen von Dein Roboter</p>`},
 		{`<p>Since &lt;1&gt; &amp; 2.</p>`, `<p>Seit &lt;1&gt; &amp; 2.</p>`},
 		{`<input placeholder="Yes" value="Yes" aria-label="Online"/>`, `<input placeholder="Ja" value="Yes" aria-label="Verbunden"/>`},

@@ -74,7 +74,7 @@ func (c *Conn) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// WriteFile is Write that hands the other end, of a unix socket, a file with the first byte. f stays open.
+// WriteFile writes to a unix socket as Write does, and passes f with the first byte. f stays open.
 func (c *Conn) WriteFile(b []byte, f *os.File) (n int, err error) {
 	rights := unix.UnixRights(int(f.Fd()))
 	werr := c.raw.Write(func(fd uintptr) bool {
@@ -92,7 +92,7 @@ func (c *Conn) WriteFile(b []byte, f *os.File) (n int, err error) {
 	return n + m, err
 }
 
-// ReadFile is Read of a unix socket that takes the file that was sent with the first of the bytes; nil: none was.
+// ReadFile reads from a unix socket as Read does, and returns the file that came with the bytes, or nil.
 func (c *Conn) ReadFile(b []byte) (n int, f *os.File, err error) {
 	if len(b) == 0 {
 		return 0, nil, nil
@@ -118,7 +118,7 @@ func (c *Conn) ReadFile(b []byte) (n int, f *os.File, err error) {
 	for i := range all {
 		fds, _ := unix.ParseUnixRights(&all[i])
 		for _, fd := range fds {
-			_ = f.Close() // what fits besides
+			_ = f.Close() // only the last counts
 			f = os.NewFile(uintptr(fd), "received")
 		}
 	}

@@ -437,6 +437,6 @@ func (c *Control) tell(f *rt.Frame) {
 		r.Owners[a].Owner, r.Owners[a].Priority = c.claims.OwnerOf(a)
 	}
 	c.reports.Publish()
-	c.board.SetPlace(robot.Place{X: r.Base.Pose.X, Y: r.Base.Pose.Y, Theta: r.Base.Pose.Theta, Moving: r.Moving})
+	c.board.SetPlace(robot.Place{X: r.Base.Pose.X, Y: r.Base.Pose.Y, Theta: r.Base.Pose.Theta, Pitch: r.Pitch, Moving: r.Moving})
 	c.board.Publish(f.Now) // one left out because of slow readers is counted there, and the next has everything
 }

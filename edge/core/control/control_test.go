@@ -109,8 +109,9 @@ func TestPlace(t *testing.T) {
 	}
 	for i := range 3 {
 		r.p.base.Pose = motion.Pose{X: 0.1 * float64(i+1), Y: -0.2, Theta: 0.3}
+		r.p.pitch = 0.1
 		r.step(1)
-		if p := s.Read(nil, nil); p.X != r.p.base.Pose.X || p.Y != -0.2 || p.Theta != 0.3 || p.At != r.rep.At || p.Moving != r.rep.Moving {
+		if p := s.Read(nil, nil); p.Pitch != 0.1 || p.X != r.p.base.Pose.X || p.Y != -0.2 || p.Theta != 0.3 || p.At != r.rep.At || p.Moving != r.rep.Moving {
 			t.Errorf("%+v, want that of %+v", p, r.rep.Base)
 		}
 	}

@@ -109,6 +109,7 @@ type Report struct {
 	Posture string
 	Status  uint32 // RobotStatus
 	Base    Base
+	Pitch   float64 // robot.Place
 	Parts   [MaxParts]PartReport
 	Totals  [MaxTotals]float64
 

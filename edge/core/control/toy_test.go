@@ -39,6 +39,7 @@ type toy struct {
 	homed   [toyParts]bool
 	stop    motion.Reason // of Feel
 	base    Base
+	pitch   float64
 	moment  Moment // of the newest step
 	log     []call
 	emit    func(Event)
@@ -98,7 +99,9 @@ func (t *toy) Home(p int) error {
 
 func (t *toy) Homed(p int) bool { return t.homed[p] }
 
-func (t *toy) Report(r *Report) { r.Stop, r.Base, t.stop = t.stop, t.base, 0 }
+func (t *toy) Report(r *Report) {
+	r.Stop, r.Base, r.Pitch, t.stop = t.stop, t.base, t.pitch, 0
+}
 
 func toyModel(t testing.TB) (Model, *toy) {
 	t.Helper()

@@ -16,14 +16,14 @@ import (
 	"kennel/infra/api/live"
 )
 
-// board is the memory in which robotd shows all numbers. A program that follows some of them looks there, and robotd does nothing for it.
+// board is the shared memory in which robotd shows all numbers. Programs read it at no cost to robotd.
 type board struct {
 	*state.Shared
-	memory *sharedmem.Memory // in which it is
+	memory *sharedmem.Memory // holds the board
 	lost   chan struct{}     // closed when robotd is lost
 }
 
-// Place returns where the robot is, of the loop's last step; false if this robotd does not say.
+// Place returns the robot's pose at the loop's last step; false if this robotd does not share it.
 func (c *Client) Place(ctx context.Context) (p robot.Place, ok bool) {
 	b := c.shared(ctx)
 	if b == nil {
@@ -52,7 +52,7 @@ func (c *Client) shared(ctx context.Context) *board {
 	return c.board
 }
 
-// boardOf returns the board, and which of its numbers those values are, if all of them are on it.
+// boardOf returns the board and the IDs of those slots on it, or nil if it lacks one of them.
 func (c *Client) boardOf(ctx context.Context, values []core.Value) (*board, []int) {
 	b := c.shared(ctx)
 	if b == nil {
@@ -71,19 +71,19 @@ func (c *Client) boardOf(ctx context.Context, values []core.Value) (*board, []in
 // keepBoard keeps the board that came with m; mu is held.
 func (c *Client) keepBoard(m *corelink.Board) {
 	if c.board != nil {
-		_ = m.File.Close() // it is the same
+		_ = m.File.Close() // the board is mapped already
 		return
 	}
 	memory, err := sharedmem.Map(m.File, state.MaxShared)
 	if err != nil {
 		return // robotd sends the values then
 	}
-	if shared, err := state.ReadShared(memory.Bytes); err == nil { // likewise
+	if shared, err := state.ReadShared(memory.Bytes); err == nil { // robotd sends the values then
 		c.board = &board{shared, memory, make(chan struct{})}
 	}
 }
 
-// follow is Subscribe. It looks at multiples of every, so that all who look as often, or twice as often, look at the same moments: one wake of the processor serves them.
+// follow implements Subscribe. It looks at multiples of every, so that subscribers whose intervals divide each other look at the same moment: the processor wakes once for all.
 func (c *Client) follow(ctx context.Context, b *board, ids []int, values []core.Value, every time.Duration, tell func(core.Update) error) error {
 	defer runtime.KeepAlive(b.memory)
 	now, before := make([]state.Sample, len(ids)), make([]state.Sample, len(ids))

@@ -14,7 +14,7 @@ import (
 	"kennel/edge/robot"
 )
 
-// TestBoard: who follows numbers asks robotd once for its board, however often they subscribe, and sends nothing else; a text has to be sent.
+// TestBoard: a program asks for the board once, however often it subscribes to numbers, and sends nothing else. A text still needs a subscription at robotd.
 func TestBoard(t *testing.T) {
 	root, ctx := t.TempDir(), within(t)
 	b, _ := robotd(t, root)
@@ -45,7 +45,7 @@ func TestBoard(t *testing.T) {
 	}
 }
 
-// TestBoardValues: what is out of range or old is told as such; who is slow gets the newest, and how often they did not look; the end of robotd ends it.
+// TestBoardValues: values out of range are marked. A slow subscriber gets the newest values, and how many updates it missed. The subscription ends with robotd.
 func TestBoardValues(t *testing.T) {
 	root, ctx := t.TempDir(), within(t)
 	b, end := robotd(t, root)
@@ -83,7 +83,7 @@ func TestBoardValues(t *testing.T) {
 	}
 }
 
-// TestPlace: where the robot is comes with each update, and by itself, from the loop's last step.
+// TestPlace: the pose of the loop's last step comes with each update, and can be read alone.
 func TestPlace(t *testing.T) {
 	root, ctx := t.TempDir(), within(t)
 	b, end := robotd(t, root)
@@ -109,7 +109,7 @@ func TestPlace(t *testing.T) {
 		t.Errorf("%+v, %v", p, ok)
 	}
 	end()
-	for ok := true; ok; { // its end is heard soon
+	for ok := true; ok; { // the connection ends soon after robotd does
 		if _, ok = c.Place(ctx); ctx.Err() != nil {
 			t.Fatal("a robotd that has ended has a place")
 		}

@@ -102,7 +102,7 @@ func (x counting) Send(m corelink.Message) error {
 	return x.Core.Send(m)
 }
 
-// TestFlows: without a board, who asks for the same slots as often shares one subscription at robotd. Each is told all values first, then what changes, and one that leaves
+// TestFlows: without a board, subscribers to the same slots at the same rate share one subscription at robotd. Each is told all values first, then what changes, and one that leaves
 // takes it from no other; the last one ends it.
 func TestFlows(t *testing.T) {
 	root, ctx := t.TempDir(), within(t)

@@ -23,7 +23,7 @@
 // A peer asks, and robotd answers that peer alone by the Request of its message:
 //
 //	GetTree, GetValues, GetLateness     by a Tree, Values, Lateness
-//	GetBoard                            by a Board, memory in which a peer follows all numbers by itself
+//	GetBoard                            by a Board, shared memory in which the peer reads all numbers
 //	Subscribe, Unsubscribe              Updates of slots that change, up to 50 a second: for texts, and peers older than Board; the newest replaces one that was not sent yet
 //	Order                               the one order, of one or several steps (edge/core.Order)
 //	Do                                  the same as text, for peers older than Order

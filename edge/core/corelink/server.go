@@ -341,7 +341,7 @@ func (s *Server) Tell(id uint32, m Message) error {
 	return nil
 }
 
-// TellFile is Tell of a message that comes with a file, which stays open.
+// TellFile sends a message as Tell does, together with a file, which stays open.
 func (s *Server) TellFile(id uint32, m Message, f *os.File) error {
 	frame, err := AppendFrame(nil, m)
 	if err != nil {

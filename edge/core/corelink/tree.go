@@ -56,15 +56,15 @@ type Update struct {
 	Values  []live.Value `json:"values,omitempty"`
 }
 
-// GetBoard asks for the Board, which a robotd that shares none answers with a Reply.
+// GetBoard asks for the Board. A robotd that shares none answers with a Reply.
 type GetBoard struct {
 	Request uint32 `json:"request"`
 }
 
-// Board comes with the numbers of all slots in memory that is shared: a peer that follows them there costs robotd nothing.
+// Board comes with a file of shared memory that holds the numbers of all slots. A peer that follows them there costs robotd nothing.
 type Board struct {
 	Request uint32   `json:"request"`
-	File    *os.File `json:"-" cbor:"-"` // for sharedmem.Map and state.ReadShared; the receiver closes it. nil: none came
+	File    *os.File `json:"-" cbor:"-"` // for sharedmem.Map and state.ReadShared; the receiver closes it; nil if none came
 }
 
 // check is decode of what was just encoded, without the decoding: the encoder has refused numbers that are not finite.

@@ -35,7 +35,7 @@ func Make(name string, size int) (mem []byte, f *os.File, err error) {
 	return mem, f, nil
 }
 
-// Memory is another program's. It is mapped as long as it can be reached.
+// Memory is a mapping of another program's memory, to read. It stays mapped while the Memory is reachable.
 type Memory struct{ Bytes []byte }
 
 // Map maps a file of Make, at most most bytes, and closes it.
@@ -49,7 +49,7 @@ func Map(f *os.File, most int) (*Memory, error) {
 		return nil, fmt.Errorf("shared memory of %d bytes, want 1 to %d", info.Size(), most)
 	}
 	seals, err := unix.FcntlInt(f.Fd(), unix.F_GET_SEALS, 0)
-	if err != nil || seals&unix.F_SEAL_SHRINK == 0 { // it could be cut, which ends its readers
+	if err != nil || seals&unix.F_SEAL_SHRINK == 0 { // a file could be truncated, and to read beyond its end kills the reader
 		return nil, errors.Join(errors.New("shared memory whose size may change"), err)
 	}
 	mem, err := unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
@@ -57,6 +57,6 @@ func Map(f *os.File, most int) (*Memory, error) {
 		return nil, fmt.Errorf("shared memory: %w", err)
 	}
 	m := &Memory{mem}
-	runtime.AddCleanup(m, func(mem []byte) { _ = unix.Munmap(mem) }, mem) // it is mapped
+	runtime.AddCleanup(m, func(mem []byte) { _ = unix.Munmap(mem) }, mem) // it cannot fail on a mapping
 	return m, nil
 }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMemory: what one writes the other reads; the file can be neither written to nor cut.
+// TestMemory: what one writes the other reads; the file can be neither written to nor truncated.
 func TestMemory(t *testing.T) {
 	mem, f, err := Make("test", 10_000)
 	if err != nil {
@@ -37,7 +37,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestRefused: what is too large, empty, or could be cut is not mapped.
+// TestRefused: what is too large, empty, or could be truncated is not mapped.
 func TestRefused(t *testing.T) {
 	_, large, err := Make("test", 101)
 	if err != nil {

@@ -138,7 +138,7 @@ func (l *Live) property(r *robot.Ref, name string, snap *Snapshot) (robot.Value,
 	return robot.Value{}, 0, fmt.Errorf("%w: property %.40q of %s; every slot has rangemin, rangemax and unit", robot.ErrNotFound, name, r)
 }
 
-// derived reports whether value works a slot out of others.
+// derived reports whether value derives a slot from others.
 func derived(r *robot.Ref) bool {
 	switch name := r.Slot.Name; r.Interface.Name {
 	case "RotationalMotor":

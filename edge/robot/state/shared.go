@@ -14,7 +14,7 @@ import (
 // Layout of a board's numbers in memory that other programs read. All of it has the machine's own byte order, and every part begins at a multiple of 8 bytes.
 //
 //	sharedHead            what this is, how many slots there are, and the newest publication
-//	slots × sharedSlot    what a slot is, whether its device is gone, its value as long as it is not measured
+//	slots × sharedSlot    the slot's kind, whether its device is gone, its value until it is measured
 //	rounds × snapshot     sharedPlace, then slots × Sample
 //
 // Publication n is in snapshot n mod rounds. A reader that is overtaken while it copies sees that in sharedHead.newest and begins again; the writer never looks at
@@ -29,30 +29,30 @@ type sharedHead struct {
 	magic     uint64
 	slots     uint64
 	newest    atomic.Uint64 // publications so far
-	measuring atomic.Uint64 // 0: there is no body, what was measured counts no longer
+	measuring atomic.Uint64 // 0: no body is connected, and measured values do not count
 }
 
 type sharedPlace struct {
-	at          time.Duration // of the publication
-	x, y, theta float64
-	moving      uint64
+	at                 time.Duration // of the publication
+	x, y, theta, pitch float64
+	moving             uint64
 }
 
 type sharedSlot struct {
 	kind   uint32
 	absent atomic.Uint32
 	value  float64
-	of     [3]uint16 // the slots that it is worked out of
+	of     [3]uint16 // the slots that it is derived from
 }
 
 // Kinds of slots.
 const (
-	elsewhere uint32 = iota // not a number: it cannot be read here
+	elsewhere uint32 = iota // a text, list or bytes: not in shared memory
 	measured
-	preset // measured; value counts until then
+	preset // measured; value holds until the first measurement
 	fixed
-	angle     // of turns, from -pi to pi
-	direction // the same from 0 to 2 pi, of what turns without end
+	angle     // turns as an angle, -pi to pi
+	direction // turns as an angle, 0 to 2 pi, of a part that rotates endlessly
 	strongest // of three colours
 	visible   // a ratio reaches a threshold
 )
@@ -71,7 +71,7 @@ func sharedSize(slots int) int {
 	return int(unsafe.Sizeof(sharedHead{})) + slots*int(unsafe.Sizeof(sharedSlot{})) + rounds*(int(unsafe.Sizeof(sharedPlace{}))+slots*int(unsafe.Sizeof(Sample{})))
 }
 
-// sharedOver returns what is where in mem, which has sharedSize(slots).
+// sharedOver returns the parts of the board in mem, which has sharedSize(slots) bytes.
 func sharedOver(mem []byte, slots int) (m sharedMemory) {
 	at := func(offset int) unsafe.Pointer { return unsafe.Pointer(&mem[offset]) }
 	m.head = (*sharedHead)(at(0))
@@ -90,8 +90,8 @@ func sharedOver(mem []byte, slots int) (m sharedMemory) {
 // SharedSize returns how many bytes Share needs.
 func (b *Board) SharedSize() int { return sharedSize(len(b.tree.Slots())) }
 
-// Share shows the numbers of b in memory that other programs read (ReadShared), of SharedSize bytes that are all 0. It is called once, and not beside Publish, which then costs
-// one copy more however many read.
+// Share shows the numbers of b in memory that other programs read (ReadShared): SharedSize bytes, all 0. Call it once, and not concurrently with Publish. Each Publish then makes
+// one more copy, regardless of the number of readers.
 func (b *Board) Share(mem []byte) error {
 	slots := b.tree.Slots()
 	if len(slots) == 0 || len(slots) > maxShared || len(mem) != b.SharedSize() {
@@ -150,7 +150,7 @@ func (s *sharedSlot) describe(r *robot.Ref) {
 	}
 }
 
-// sources returns the slots that s is worked out of.
+// sources returns the slots that s is derived from.
 func (s *sharedSlot) sources() []uint16 {
 	switch s.kind {
 	case angle, direction:
@@ -163,7 +163,7 @@ func (s *sharedSlot) sources() []uint16 {
 	return nil
 }
 
-// sound reports whether s is of a kind that is known, and worked out of slots that are not.
+// sound reports whether the kind of s is known and every slot that it is derived from is itself not derived.
 func (s *sharedSlot) sound(all []sharedSlot) bool {
 	for _, id := range s.sources() {
 		if int(id) >= len(all) || all[id].kind >= angle {
@@ -184,7 +184,7 @@ func (b *Board) shareAbsent(p *presence) {
 	}
 }
 
-// SetMeasuring shows to readers of the shared memory whether there is a body; without one what was measured counts no longer.
+// SetMeasuring tells readers of the shared memory whether a body is connected. Without one they ignore measured values.
 func (b *Board) SetMeasuring(on bool) {
 	switch {
 	case b.shared == nil:
@@ -198,7 +198,7 @@ func (b *Board) SetMeasuring(on bool) {
 func (m *sharedMemory) publish(now time.Duration, p robot.Place, samples []Sample) {
 	n := m.head.newest.Load() + 1
 	place := m.places[n%rounds]
-	*place = sharedPlace{at: now, x: p.X, y: p.Y, theta: p.Theta}
+	*place = sharedPlace{at: now, x: p.X, y: p.Y, theta: p.Theta, pitch: p.Pitch}
 	if p.Moving {
 		place.moving = 1
 	}
@@ -212,7 +212,7 @@ type Shared struct{ sharedMemory }
 // MaxShared is how many bytes a board has at most.
 var MaxShared = sharedSize(maxShared)
 
-// ErrShared: memory does not hold the values of a board in a form that this program knows.
+// ErrShared is returned for memory that holds no board in a form that this program knows.
 var ErrShared = errors.New("no values of a robot, or in another form")
 
 // ReadShared returns the board in mem, which another program fills, and which must be there as long as the board is read.
@@ -243,8 +243,8 @@ func (s *Shared) Has(ids []int) bool {
 	return true
 }
 
-// Read gives dst, which is as long as ids, the numbers of slots that it Has, all of one publication, and returns where the robot was then. A number that is not known is
-// NaN; one that was never measured, but has a value, is of no time.
+// Read fills dst with the numbers of the slots ids, all of one publication, and returns the robot's pose in it. dst is as long as ids, and Has(ids) holds. An unknown number
+// is NaN. A number that has a value but was never measured has the time 0.
 func (s *Shared) Read(ids []int, dst []Sample) (p robot.Place) {
 	for {
 		n := s.head.newest.Load()
@@ -252,7 +252,7 @@ func (s *Shared) Read(ids []int, dst []Sample) (p robot.Place) {
 			dst[i] = s.read(s.snaps[n%rounds], id)
 		}
 		at := s.places[n%rounds]
-		p = robot.Place{At: at.at, X: at.x, Y: at.y, Theta: at.theta, Moving: at.moving != 0}
+		p = robot.Place{At: at.at, X: at.x, Y: at.y, Theta: at.theta, Pitch: at.pitch, Moving: at.moving != 0}
 		if s.head.newest.Load()-n < rounds-1 { // the writer fills the snapshot after the newest
 			return p
 		}

@@ -25,7 +25,7 @@ func share(t testing.TB, b *bench) (*Shared, []byte) {
 	return s, mem
 }
 
-// TestShared: every number of a tree reads in shared memory as it reads on the board: not known, measured, worked out of others, out of range, of a device that is gone.
+// TestShared: every number of a tree reads in shared memory as it reads on the board: unknown, measured, derived from others, out of range, of a device that is gone.
 func TestShared(t *testing.T) {
 	b, live := newBench(t)
 	b.set(t, "laser.distance", 0.4, b.now) // before it is shared
@@ -90,7 +90,7 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// FuzzReadShared: memory that is no board's is refused, and one that is taken can be read.
+// FuzzReadShared: memory that holds no board is refused, and a board that is accepted can be read.
 func FuzzReadShared(f *testing.F) {
 	b, _ := newBench(f)
 	_, mem := share(f, b)

@@ -88,7 +88,7 @@ func (b *Board) Set(id int, value float64, at time.Duration) {
 	}
 }
 
-// SetPlace notes where the robot is for the next publication, for readers of the shared memory.
+// SetPlace notes the robot's pose for the next publication, for readers of the shared memory.
 func (b *Board) SetPlace(p robot.Place) { b.place = p }
 
 // Forget makes a number unknown from the next publication on.

@@ -399,6 +399,7 @@ func (p *Plant) Homed(part int) bool { return p.now.Joints[jointOf[part]].Calibr
 func (p *Plant) Report(r *control.Report) {
 	n := &p.now
 	r.Stop, r.Moving, r.Posture = n.Stop, n.Moving, p.known.Motion.OffTreads.String()
+	r.Pitch = p.known.Motion.Pitch
 	r.Base = control.Base{Pose: n.Pose, Twist: n.Twist, Way: n.Odometers.Body, Unreliable: n.Unreliable}
 	r.Parts[wheels] = control.PartReport{Outcome: n.Treads, Known: true}
 	for part, i := range jointOf {

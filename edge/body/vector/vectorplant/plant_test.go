@@ -48,6 +48,17 @@ func TestDrive(t *testing.T) {
 	}
 }
 
+// TestPitch: what is reported is how far the body leans, nose down positive, also with the head raised.
+func TestPitch(t *testing.T) {
+	d := newDesk(t)
+	d.up = [3]float64{0, 0, sense.Gravity}
+	d.calibrated()
+	d.up = [3]float64{sense.Gravity * math.Sin(0.3), 0, sense.Gravity * math.Cos(0.3)}
+	if d.run(3 * time.Second); math.Abs(d.rep.Pitch+0.3) > 0.01 {
+		t.Errorf("with its nose up by 0.3 rad the pitch is %v", d.rep.Pitch)
+	}
+}
+
 // TestHomesAgain: a lift that a hand moved unseen finds its zero again by itself once it rests, but
 // not while a program owns it, the robot is calm, or a person stopped the search (VEC-MOT-07,
 // VEC-BODY-24).

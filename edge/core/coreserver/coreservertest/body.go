@@ -104,7 +104,7 @@ func (b *Body) Measure(name string, v float64) {
 	b.publish()
 }
 
-// SetPlace makes the loop know another place than it reports five times a second.
+// SetPlace sets the loop's current pose; what robotd reports five times a second stays as it is.
 func (b *Body) SetPlace(p robot.Place) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
