@@ -326,20 +326,7 @@ func (s *Server) Publish(m Message) error {
 }
 
 // Tell sends m to the peer of that ID alone, without waiting for it; nothing happens if it has left. It fails as Publish does.
-func (s *Server) Tell(id uint32, m Message) error {
-	frame, err := AppendFrame(nil, m)
-	if err != nil {
-		return fmt.Errorf("corelink: %w", err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for p := range s.peers {
-		if p.id == id {
-			s.push(p, frame)
-		}
-	}
-	return nil
-}
+func (s *Server) Tell(id uint32, m Message) error { return s.TellFile(id, m, nil) }
 
 // TellFile sends a message as Tell does, together with a file, which stays open.
 func (s *Server) TellFile(id uint32, m Message, f *os.File) error {

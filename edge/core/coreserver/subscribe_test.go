@@ -141,8 +141,10 @@ func TestBoard(t *testing.T) {
 	if board.Read(ids, got); got[0].Value != 0.7 {
 		t.Errorf("with a body again the distance reads as %+v", got)
 	}
-	b.board = nil
-	if r := c.ask(func(n uint32) corelink.Message { return &corelink.GetBoard{Request: n} }); r.Code != "invalid" || r.Detail == "" {
+	less := newBench(t, t.TempDir())
+	less.board = nil
+	less.run()
+	if r := less.peer("two").ask(func(n uint32) corelink.Message { return &corelink.GetBoard{Request: n} }); r.Code != "invalid" || r.Detail == "" {
 		t.Errorf("memory that cannot be shared: %+v", r)
 	}
 }
