@@ -58,7 +58,6 @@ func BenchmarkSDKBesideBudget(b *testing.B) {
 type sdkRobot struct {
 	dir, file      string // the root; what programs find it by
 	robotd, agentd *bench.Program
-	board          *bench.Program       // nil if startOriginal started it
 	moves          <-chan time.Duration // when the first frame that drives a wheel came after one that drove none, by monoclock
 	stops          []func()
 }
@@ -139,12 +138,12 @@ func startSDKRobot(ctx context.Context, tb testing.TB, bin string) (_ *sdkRobot,
 }
 
 // startBoard starts the robot's body, which its head finds at path.
-func (r *sdkRobot) startBoard(ctx context.Context, bin, path string, args ...string) (err error) {
-	r.board, err = r.start(bin, "robotsim", append([]string{"vector-board", "-socket", path}, args...)...)
+func (r *sdkRobot) startBoard(ctx context.Context, bin, path string, args ...string) error {
+	b, err := r.start(bin, "robotsim", append([]string{"vector-board", "-socket", path}, args...)...)
 	if err != nil {
 		return err
 	}
-	_, err = r.board.Await(ctx, "listening on ")
+	_, err = b.Await(ctx, "listening on ")
 	return err
 }
 
@@ -300,7 +299,7 @@ func measurePrograms(ctx context.Context, tb testing.TB, bin string) (all []meas
 }
 
 // keepOffLoop keeps a process off the processor of a punctual robot's loop. agentd.service does so on a robot with four processors; programs run on machines of their own,
-// where they take none of the robot's time, and share the rest of it with agentd here. The simulated board's camera would be hardware; only the board itself stays.
+// where they take none of the robot's time, and share the rest of it with agentd here.
 func keepOffLoop(pid int) error {
 	var others unix.CPUSet
 	for i := range runtime.NumCPU() - 1 {
@@ -320,11 +319,7 @@ func pin(pid int, on *unix.CPUSet) error {
 	}
 	for _, t := range threads {
 		tid, err := strconv.Atoi(t.Name())
-		var now unix.CPUSet
 		if err == nil {
-			err = unix.SchedGetaffinity(tid, &now)
-		}
-		if err == nil && now.Count() > 1 { // a thread that is pinned stays
 			err = unix.SchedSetaffinity(tid, on)
 		}
 		if err != nil && !errors.Is(err, unix.ESRCH) {
@@ -391,9 +386,6 @@ func startPunctual(ctx context.Context, tb testing.TB, bin string) (*sdkRobot, e
 	board, processor := filepath.Join(filepath.Dir(r.dir), "board"), strconv.Itoa(runtime.NumCPU()-1)
 	if err = r.startBoard(ctx, bin, board, "-priority", strconv.Itoa(rtlinux.DefaultPriority+1), "-cpu", processor, "-camera", r.dir); err == nil {
 		err = r.startPrograms(ctx, bin, board, "-cpu", processor)
-	}
-	if err == nil {
-		err = keepOffLoop(r.board.Pid())
 	}
 	if err != nil {
 		r.stop()
