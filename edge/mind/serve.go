@@ -72,7 +72,7 @@ func Serve(ctx context.Context, log *slog.Logger, root *os.Root, own Own) error 
 	core := coreclient.New(link)
 	feels, problems := mood.Load(resources(root))
 	for _, p := range problems {
-		log.Warn("mood file has a problem", logging.Err, p)
+		log.Warn("mood settings: a file or an event name is invalid and ignored", logging.Err, p)
 	}
 	m, err := New(Config{Mood: feels, Core: core, Program: mindlink.Program, Library: library, Moods: moods, Log: log, Now: monoclock.Now, Seed: own.Seed,
 		Motions: own.Motions(root, link, core), Sound: own.Sound, Sprites: repertoire.Sprites(sprite.Files(resources(root)))})

@@ -2,6 +2,7 @@ package coreclient
 
 import (
 	"context"
+	"errors"
 	"math"
 	"runtime"
 	"slices"
@@ -45,10 +46,10 @@ func (c *Client) shared(ctx context.Context) *board {
 	if b != nil || none {
 		return b
 	}
-	_, _ = ask[*corelink.Board](ctx, c, nil, func(n uint32) corelink.Message { return &corelink.GetBoard{Request: n} }) // without an answer there is none
+	_, err := ask[*corelink.Board](ctx, c, nil, func(n uint32) corelink.Message { return &corelink.GetBoard{Request: n} })
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.boardless = c.board == nil && ctx.Err() == nil
+	c.boardless = c.board == nil && (err == nil || errors.Is(err, errOther)) // a robotd that was lost has not said so
 	return c.board
 }
 

@@ -160,3 +160,44 @@ func TestBoardless(t *testing.T) {
 		t.Errorf("a subscription that was ended before: %v", err)
 	}
 }
+
+// forgetful is the connection to a robotd that is lost, and found again, when it is first asked for its board.
+type forgetful struct {
+	coreclient.Core
+	c    *coreclient.Client
+	lost bool
+}
+
+func (x *forgetful) Send(m corelink.Message) error {
+	if _, ok := m.(*corelink.GetBoard); ok && !x.lost {
+		x.lost = true
+		go func() {
+			for _, m := range []corelink.Message{&corelink.Bye{Reason: "test"}, &corelink.Hello{}, &corelink.Speaks{Messages: []string{"get_board"}}} {
+				x.c.Handle(m)
+			}
+		}()
+		return nil
+	}
+	return x.Core.Send(m)
+}
+
+// TestBoardAfterLoss: a robotd that was lost before it answered is asked for its board again.
+func TestBoardAfterLoss(t *testing.T) {
+	root, ctx := t.TempDir(), within(t)
+	robotd(t, root)
+	link := corelink.NewClient(root)
+	x := &forgetful{Core: link}
+	x.c = coreclient.New(x)
+	run(t, link, x.c, x.c.Handle)
+	if _, err := x.c.Tree(ctx); err != nil { // by then robotd has said what it takes
+		t.Fatal(err)
+	}
+	if _, ok := x.c.Place(ctx); ok {
+		t.Error("a place of a robotd that was lost")
+	}
+	for ok := false; !ok; { // it is found again soon
+		if _, ok = x.c.Place(ctx); ctx.Err() != nil {
+			t.Fatal("its board was not asked for again")
+		}
+	}
+}

@@ -37,6 +37,7 @@ const (
 var (
 	ErrNotConnected = errors.New("the real-time core (robotd) is not connected")
 	ErrLost         = errors.New("connection to the real-time core (robotd) lost")
+	errOther        = errors.New("the real-time core (robotd) answered")
 )
 
 // Refused is an answer that is not ok.
@@ -253,7 +254,7 @@ func ask[A corelink.Message](
 	}
 	a, ok := m.(A)
 	if !ok {
-		return answer, fmt.Errorf("the real-time core (robotd) answered with %v", corelink.Name(m))
+		return answer, fmt.Errorf("%w with %v", errOther, corelink.Name(m))
 	}
 	return a, nil
 }

@@ -166,7 +166,7 @@ func New(cfg Config) (*Server, error) {
 	if s.board, err = share(cfg.Control.Board()); err == nil {
 		since = append(since, corelink.Name(&corelink.GetBoard{}))
 	} else {
-		cfg.Log.Warn("values not shared as memory; programs are sent them instead", logging.Err, err)
+		cfg.Log.Warn("no shared memory for the robot's values: programs get them over the socket, which costs more", logging.Err, err)
 	}
 	return s, cfg.Link.Publish(&corelink.Speaks{Messages: since})
 }

@@ -119,13 +119,13 @@ func (s *sharedSlot) describe(r *robot.Ref) {
 	of := func(kind uint32, names ...string) {
 		s.kind = kind
 		for i, name := range names {
-			source := r.Node.Slot(name)
-			if x := (sharedSlot{}); source != nil {
+			var x sharedSlot
+			if source := r.Node.Slot(name); source != nil {
 				x.describe(source)
 				s.of[i] = uint16(source.ID)
-				if x.kind == elsewhere {
-					s.kind = elsewhere
-				}
+			}
+			if x.kind == elsewhere {
+				s.kind = elsewhere
 			}
 		}
 	}
