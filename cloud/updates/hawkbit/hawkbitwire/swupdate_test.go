@@ -74,7 +74,9 @@ identify : ( { name = "version"; value = %q; }, { name = "hardware"; value = "ar
 	} else {
 		args = append(args, "-e")
 	}
-	cmd := exec.Command("swupdate", args...)
+	// SIGPIPE is ignored, as systemd does for each service. Without that, SWUpdate ends as soon as its suricatta gives up on a status after 100 ms, which happens on a busy
+	// machine. Its log is written line by line, so that the log of a test that fails is whole.
+	cmd := exec.Command("env", append([]string{"--ignore-signal=PIPE", "stdbuf", "-oL", "swupdate"}, args...)...)
 	log, err := os.OpenFile(d.file("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		d.h.Fatal(err)
