@@ -27,6 +27,7 @@ var parts = map[string]func(ctx context.Context, args []string) error{
 	abuse:       func(ctx context.Context, args []string) error { return abuseRobot(ctx, args[0], os.Stdout) },
 	hearStates:  func(ctx context.Context, args []string) error { return hearFile(ctx, args[0], os.Stdout) },
 	watchCamera: func(ctx context.Context, args []string) error { return watchFile(ctx, args[0], os.Stdout) },
+	lookAtWorld: func(ctx context.Context, args []string) error { return lookFile(ctx, args[0], os.Stdout) },
 	readSlots:   func(ctx context.Context, args []string) error { return readFile(ctx, args[0], os.Stdout) },
 	"follow":    func(ctx context.Context, args []string) error { return follow(ctx, args[0], os.Stdout) },
 	"hold": func(ctx context.Context, args []string) error {
