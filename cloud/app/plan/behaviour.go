@@ -2,6 +2,7 @@ package plan
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -36,8 +37,8 @@ func BehaviourOf(name string) (Behaviour, error) {
 	return b, nil
 }
 
-// ActsOf returns how many acts robots of a behaviour do in a second on average, while so many processes store their events. Events that come together go
-// in one batch, which leaves Flush after its first event; batches that come while a process stores a group are its next group.
+// ActsOf returns how many acts robots of a behaviour do in a second on average, while so many processes store their events. A robot sends
+// a batch each Flush if an event came meanwhile; batches that come while a process stores a group are its next group.
 func (c Costs) ActsOf(robots, processes int, b Behaviour) map[Act]float64 {
 	const hour, day = 3600.0, 86_400.0
 	n := float64(robots)
@@ -46,7 +47,8 @@ func (c Costs) ActsOf(robots, processes int, b Behaviour) map[Act]float64 {
 	if c.EventsPerLogin > 0 {
 		arrivals += logins
 	}
-	batches := n / (b.Flush.Seconds() + 1/arrivals)
+	flush := b.Flush.Seconds()
+	batches := n / flush * (1 - math.Exp(-flush*arrivals))
 	return map[Act]float64{
 		Connected: n,
 		Status:    n * (1/b.Status.Seconds() + logins), // it also says so when it connects

@@ -81,7 +81,7 @@ func TestActs(t *testing.T) {
 	got := costs().ActsOf(1000, 2, lively)
 	logins := 1000 * 25 / 86_400.0
 	arrivals := (360/3600.0 + 1/120.0 + 25/86_400.0)
-	batches := 1000 / (5 + 1/arrivals)
+	batches := 200 * (1 - math.Exp(-5*arrivals))
 	for a, want := range map[Act]float64{Connected: 1000, Status: 50 + logins, Login: logins, Setting: 1000 * 6 / 3600.0, Event: 100 + 50 + 2*logins, Batch: batches,
 		Group: 1 / (1/batches + 0.02/2)} {
 		if !near(got[a], want, 1e-9) {
@@ -89,7 +89,7 @@ func TestActs(t *testing.T) {
 		}
 	}
 	quiet := costs().ActsOf(10, 1, Behaviour{Status: time.Minute, Flush: 30 * time.Second, Telemetry: 10 * time.Minute})
-	if !near(quiet[Batch], 10/630.0, 1e-9) || quiet[Login] != 0 || quiet[Setting] != 0 {
+	if !near(quiet[Batch], 10/30.0*(1-math.Exp(-30/600.0)), 1e-9) || quiet[Login] != 0 || quiet[Setting] != 0 {
 		t.Errorf("%v", quiet)
 	}
 	if _, err := BehaviourOf("wild"); errs.KindOf(err) != errs.Invalid {
