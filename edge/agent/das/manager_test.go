@@ -264,6 +264,29 @@ func TestResendUntilAnswered(t *testing.T) {
 	})
 }
 
+// A fleet that came back in one moment does not send in one moment for ever after.
+func TestFlushesSpreadAfterReconnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newManager(t, testRoot(t), "boot-1")
+		first, last := time.Hour, time.Duration(0)
+		for range 200 { // robots
+			u := newUploader(m, nil)
+			u.flushNow(time.Now())
+			if err := u.send(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			first, last = min(first, time.Until(u.wake)), max(last, time.Until(u.wake))
+			time.Sleep(time.Until(u.wake))
+			if err := u.send(t.Context()); err != nil || time.Until(u.wake) != m.conf.FlushInterval {
+				t.Fatalf("the flush after it comes in %v (%v), want %v", time.Until(u.wake), err, m.conf.FlushInterval)
+			}
+		}
+		if span := m.conf.FlushInterval; first < span/2 || first > span*6/10 || last < span*14/10 || last > span*15/10 {
+			t.Errorf("the first flushes come after %v to %v, want half to one and a half of %v", first, last, span)
+		}
+	})
+}
+
 // Storage full: the oldest go to backup, then are dropped, counted and reported (part of VEC-DAS-05).
 func TestQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

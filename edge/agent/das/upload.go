@@ -50,6 +50,7 @@ type uploader struct {
 	until   place     // where reading stops: newer events wait for the next flush, to be sent together
 	flights []*flight // ascending places; the first is never done
 	wake    time.Time // next regular flush
+	asked   bool      // the flush that is due was asked for
 	paused  time.Time // nothing is sent before
 	fails   int       // publishes that failed, one after the other
 	window  int       // 1 until the cloud answers, then conf.Window, so that a returning fleet starts gently
@@ -88,7 +89,7 @@ func (u *uploader) run(ctx context.Context) error {
 
 // flushNow makes everything due, unless the cloud asked for patience.
 func (u *uploader) flushNow(now time.Time) {
-	u.wake, u.fails = now, 0
+	u.wake, u.asked, u.fails = now, true, 0
 	for _, f := range u.flights {
 		f.sent, f.next = 0, now
 	}
@@ -126,7 +127,11 @@ func (u *uploader) send(ctx context.Context) error {
 		}
 	}
 	if now = time.Now(); !now.Before(u.wake) {
-		u.until, u.wake = u.spool.endPlace(), now.Add(u.conf.FlushInterval)
+		pause := u.conf.FlushInterval
+		if u.asked { // a fleet that came back together does not keep step
+			pause, u.asked = backoff.Jitter(pause), false
+		}
+		u.until, u.wake = u.spool.endPlace(), now.Add(pause)
 	}
 	for len(u.flights) < u.window && u.cursor.compare(u.until) < 0 {
 		f, err := u.load()
