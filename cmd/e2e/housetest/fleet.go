@@ -68,9 +68,14 @@ func FleetRoot(t *testing.T) string {
 // StartFleet starts n light robots that call this house.
 func (h *House) StartFleet(t *testing.T, root string, n int, profile string, args ...string) *Fleet {
 	t.Helper()
+	return StartFleet(t, root, n, profile, append([]string{"-api", h.Ready.Endpoints["api"], "-ca", h.Ready.Files["root_ca"], "-token-file", h.Ready.Files["operator_token"]}, args...)...)
+}
+
+// StartFleet starts n light robots that call the cloud that args name.
+func StartFleet(t *testing.T, root string, n int, profile string, args ...string) *Fleet {
+	t.Helper()
 	f := &Fleet{T: t, addr: freeaddr.For(t), out: &SyncBuffer{}, err: &SyncBuffer{}, Exited: make(chan error, 1)}
-	args = append([]string{"fleet", "-n", fmt.Sprint(n), "-root", root, "-api", h.Ready.Endpoints["api"], "-ca", h.Ready.Files["root_ca"],
-		"-token-file", h.Ready.Files["operator_token"], "-profile", profile, "-status", f.addr, "-o", "json"}, args...)
+	args = append([]string{"fleet", "-n", fmt.Sprint(n), "-root", root, "-profile", profile, "-status", f.addr, "-o", "json"}, args...)
 	f.cmd = exec.Command(filepath.Join(Bin, "robotsim"), args...)
 	f.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	f.cmd.Stdout, f.cmd.Stderr = f.out, f.err
@@ -88,7 +93,8 @@ func (h *House) StartFleet(t *testing.T, root string, n int, profile string, arg
 	return f
 }
 
-func (f *Fleet) status() (s FleetStatus, err error) {
+// Status asks the fleet.
+func (f *Fleet) Status() (s FleetStatus, err error) {
 	ctx, cancel := context.WithTimeout(f.T.Context(), 10*time.Second)
 	defer cancel()
 	return s, f.Ask(ctx, http.MethodGet, "/status", &s)
@@ -122,7 +128,7 @@ func (f *Fleet) Await(limit time.Duration, what string, ok func(FleetStatus) boo
 		default:
 		}
 		var err error
-		if s, err = f.status(); err != nil {
+		if s, err = f.Status(); err != nil {
 			return err
 		}
 		if !ok(s) {

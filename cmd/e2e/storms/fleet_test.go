@@ -76,11 +76,11 @@ func TestFleet(t *testing.T) {
 	if s.Connected != n || s.Events.Dropped != 0 || s.Events.Quarantined != 0 {
 		t.Errorf("at the end %+v", s)
 	}
-	eventsOnce(t, h, db, s.Events.Acked)
+	eventsOnce(t, db, s.Events.Acked)
 }
 
 // eventsOnce: what robots counted up arrived without a gap and without a double, and nothing that was acknowledged is missing.
-func eventsOnce(t *testing.T, h *housetest.House, db *pgx.Conn, acked int64) {
+func eventsOnce(t *testing.T, db *pgx.Conn, acked int64) {
 	t.Helper()
 	stored := housetest.QueryNumber(t, db, `select count(*) from das_event`)
 	if stored < acked {
@@ -139,7 +139,7 @@ func TestFleetInBadWeather(t *testing.T) {
 	f := h.StartFleet(t, root, n, housetest.FleetProfile(t, "flush: 500ms\n"))
 	f.Await(5*time.Minute, "nothing waits", func(s housetest.FleetStatus) bool { return s.Connected == n && s.Events.Waiting == 0 })
 	s = f.Stop()
-	eventsOnce(t, h, db, acked+s.Events.Acked)
+	eventsOnce(t, db, acked+s.Events.Acked)
 	if wrong := housetest.QueryNumber(t, db, `select count(*) from das_event where unsynced`); wrong == 0 {
 		t.Error("no event says that its robot's clock was wrong")
 	}

@@ -68,22 +68,14 @@ func (c *cluster) startNATS(ctx context.Context) {
 		t.Fatal(err)
 	}
 	c.route(l.Places, files)
-	front := fmt.Sprintf("defaults\n mode tcp\n timeout connect 2s\n timeout client 1h\n timeout server 1h\nlisten mqtt\n bind %s\n balance leastconn\n", c.addr["mqtt"])
+	behind := map[string]string{}
 	c.brokers = nil
 	for i, p := range l.Places {
 		c.child(ctx, p.Name, strings.TrimSpace(string(path)), "-c", files[i])
 		c.brokers = append(c.brokers, p.Name)
-		front += fmt.Sprintf(" server %s %s check inter 500 fall 1 rise 1 on-marked-down shutdown-sessions\n", p.Name, p.MQTT)
+		behind[p.Name] = p.MQTT
 	}
-	file := filepath.Join(c.dir, "haproxy.cfg")
-	if err := os.WriteFile(file, []byte(front), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	haproxy, err := exec.LookPath("haproxy")
-	if err != nil {
-		haproxy = "/usr/sbin/haproxy" // not in everybody's search path
-	}
-	c.child(ctx, "haproxy", haproxy, "-db", "-f", file)
+	c.balance(ctx, "mqtt", behind)
 	for _, p := range l.Places {
 		housetest.Await(t, time.Minute, p.Name+" is healthy", func() error {
 			r, err := http.Get("http://" + p.Monitor + "/healthz?js-meta-only=true")
@@ -98,6 +90,24 @@ func (c *cluster) startNATS(ctx context.Context) {
 		})
 	}
 	c.lists = fmt.Sprintf(", nats: {servers: [%q, %q, %q], secret_file: %q}", l.URLs()[0], l.URLs()[1], l.URLs()[2], secret)
+}
+
+// balance runs HAProxy at addr[name] before servers, which have names and addresses.
+func (c *cluster) balance(ctx context.Context, name string, servers map[string]string) {
+	c.t.Helper()
+	conf := fmt.Sprintf("defaults\n mode tcp\n timeout connect 2s\n timeout client 1h\n timeout server 1h\nlisten %s\n bind %s\n balance leastconn\n", name, c.addr[name])
+	for server, addr := range servers {
+		conf += fmt.Sprintf(" server %s %s check inter 500 fall 1 rise 1 on-marked-down shutdown-sessions\n", server, addr)
+	}
+	file := filepath.Join(c.dir, "haproxy-"+name+".cfg")
+	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	haproxy, err := exec.LookPath("haproxy")
+	if err != nil {
+		haproxy = "/usr/sbin/haproxy" // not in everybody's search path
+	}
+	c.child(ctx, "haproxy-"+name, haproxy, "-db", "-f", file)
 }
 
 // route lets the servers reach each other by wires alone: each is told a way to each other one, and hears from none of another.
