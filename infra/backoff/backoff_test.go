@@ -26,6 +26,26 @@ func TestPauseDoublesWithinItsBounds(t *testing.T) {
 	}
 }
 
+func TestSuccessShortensThePause(t *testing.T) {
+	p := Pause{Min: time.Second, Max: time.Minute}
+	near := func(want time.Duration) {
+		t.Helper()
+		if got := p.Next(nil); got < want/2 || got > want/2+want {
+			t.Errorf("pause of %v, want %v give or take a half", got, want)
+		}
+	}
+	p.Lasted(time.Hour) // before any failure
+	for _, want := range []time.Duration{1, 2, 4, 8, 16} {
+		near(want * time.Second)
+	}
+	p.Lasted(20 * time.Second) // of 32
+	near(12 * time.Second)
+	p.Lasted(0)
+	near(24 * time.Second)
+	p.Lasted(time.Hour)
+	near(time.Second)
+}
+
 func TestSleepEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -81,8 +81,8 @@ func TestChaosOfACrowd(t *testing.T) {
 	s := f.Await(5*time.Minute, "all connected, little waiting", func(s housetest.FleetStatus) bool { return s.Connected == n && s.Events.Waiting < int64(n) })
 	look()
 	watch.Wait()
-	t.Logf("%d connections lost; robots were back after %.1f s (half), %.1f s (99 of 100), %.1f s (the last); %d settings changed, %d commands given", s.Absence.N,
-		s.Absence.P50/1000, s.Absence.P99/1000, s.Absence.Max/1000, x.changes.Load(), len(x.command.ids))
+	t.Logf("%d connections lost; robots were back after %.1f s (half), %.1f s (99 of 100), %.1f s (the last); %d settings changed, %d commands given; tries that failed: %v", s.Absence.N,
+		s.Absence.P50/1000, s.Absence.P99/1000, s.Absence.Max/1000, x.changes.Load(), len(x.command.ids), s.Errors)
 	if limit := 5 * backWithin; s.Absence.N == 0 || s.Absence.P99 > float64(limit.Milliseconds()) {
 		t.Errorf("%d connections were lost, and 99 of 100 robots back after %.1f s, want some and at most %v", s.Absence.N, s.Absence.P99/1000, limit)
 	}

@@ -97,7 +97,7 @@ func (c *cluster) balance(ctx context.Context, name string, servers map[string]s
 	c.t.Helper()
 	conf := fmt.Sprintf("defaults\n mode tcp\n timeout connect 2s\n timeout client 1h\n timeout server 1h\nlisten %s\n bind %s\n balance leastconn\n", name, c.addr[name])
 	for server, addr := range servers {
-		conf += fmt.Sprintf(" server %s %s check inter 500 fall 1 rise 1 on-marked-down shutdown-sessions\n", server, addr)
+		conf += fmt.Sprintf(" server %s %s check inter 1s fall 2 rise 1 on-marked-down shutdown-sessions\n", server, addr)
 	}
 	file := filepath.Join(c.dir, "haproxy-"+name+".cfg")
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
