@@ -466,7 +466,7 @@ func measureCosts(ctx context.Context, tb testing.TB, robots int, d time.Duratio
 		}
 		tb.Logf("%s: %v, %v, %.1f s of processor time", ph.name, took.Round(time.Millisecond), p.Done, p.Used.CPU())
 	}
-	var batches, groups, seconds float64 // of all phases: 1/groups - 1/batches a second is the time of a group
+	var batches, groups, seconds float64 // of all phases: 1/groups - 1/batches a second is how long a group is open
 	for i, p := range all {
 		if b, g := p.Done[plan.Batch], p.Done[plan.Group]; b > 2*float64(robots) && g > 0 {
 			batches, groups, seconds = batches+b, groups+g, seconds+spans[i].Seconds()

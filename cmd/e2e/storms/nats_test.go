@@ -71,10 +71,12 @@ func (c *cluster) startNATS(ctx context.Context) {
 	behind := map[string]string{}
 	c.brokers = nil
 	for i, p := range l.Places {
+		c.rest = 5 * time.Second // HAProxy sees that it is gone, and that it is back
 		c.child(ctx, p.Name, strings.TrimSpace(string(path)), "-c", files[i])
 		c.brokers = append(c.brokers, p.Name)
 		behind[p.Name] = p.MQTT
 	}
+	c.rest = 0
 	c.balance(ctx, "mqtt", behind)
 	for _, p := range l.Places {
 		housetest.Await(t, time.Minute, p.Name+" is healthy", func() error {
@@ -95,9 +97,9 @@ func (c *cluster) startNATS(ctx context.Context) {
 // balance runs HAProxy at addr[name] before servers, which have names and addresses.
 func (c *cluster) balance(ctx context.Context, name string, servers map[string]string) {
 	c.t.Helper()
-	conf := fmt.Sprintf("defaults\n mode tcp\n timeout connect 2s\n timeout client 1h\n timeout server 1h\nlisten %s\n bind %s\n balance leastconn\n", name, c.addr[name])
+	conf := fmt.Sprintf("defaults\n mode tcp\n timeout connect 2s\n timeout client 1h\n timeout server 1h\n option redispatch 1\nlisten %s\n bind %s\n balance leastconn\n", name, c.addr[name])
 	for server, addr := range servers {
-		conf += fmt.Sprintf(" server %s %s check inter 1s fall 2 rise 1 on-marked-down shutdown-sessions\n", server, addr)
+		conf += fmt.Sprintf(" server %s %s check inter 1s fall 2 rise 1 slowstart 20s on-marked-down shutdown-sessions\n", server, addr)
 	}
 	file := filepath.Join(c.dir, "haproxy-"+name+".cfg")
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {

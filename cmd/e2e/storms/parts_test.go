@@ -48,7 +48,8 @@ type cluster struct {
 	stop   context.CancelFunc
 	dbStop context.CancelFunc // stops Postgres alone
 	dbDone chan struct{}
-	mayEnd atomic.Bool // the database may end by itself
+	rest   time.Duration // of a process that ended, before it is started again
+	mayEnd atomic.Bool   // the database may end by itself
 	wg     sync.WaitGroup
 }
 
@@ -143,7 +144,7 @@ func (c *cluster) check(err error) {
 func (c *cluster) child(ctx context.Context, name, path string, args ...string) *onebox.Child {
 	c.t.Helper()
 	k, err := c.inst.Child(onebox.ChildConfig{Name: name, Path: path, Args: args,
-		Restart: proc.Restart{Limit: 1000, Window: time.Minute, MinBackoff: 50 * time.Millisecond, MaxBackoff: 500 * time.Millisecond}})
+		Restart: proc.Restart{Limit: 1000, Window: time.Minute, MinBackoff: max(c.rest, 50*time.Millisecond), MaxBackoff: max(c.rest, 500*time.Millisecond)}})
 	if err != nil {
 		c.t.Fatal(err)
 	}
