@@ -142,9 +142,14 @@ func find(nats string) (p programs, err error) {
 
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
 
+// restOfNATS is how long a NATS server that ended stays down: HAProxy notices, and sends robots to the others.
+const restOfNATS = 5 * time.Second
+
 // child keeps a program running until running ends.
 func (c *cluster) child(running context.Context, k onebox.ChildConfig) (*onebox.Child, error) {
-	k.Restart = proc.Restart{Limit: 1000, Window: time.Minute, MinBackoff: 200 * time.Millisecond, MaxBackoff: 2 * time.Second}
+	if k.Restart.Limit == 0 {
+		k.Restart = proc.Restart{Limit: 1000, Window: time.Minute, MinBackoff: 200 * time.Millisecond, MaxBackoff: 2 * time.Second}
+	}
 	child, err := c.inst.Child(k)
 	if err != nil {
 		return nil, err
@@ -322,7 +327,8 @@ func (c *cluster) startBrokers(running context.Context, p programs, authority *c
 	var kids []*onebox.Child
 	for i, file := range files {
 		k, err := c.child(running, onebox.ChildConfig{Name: natsName(i), Path: p.nats, Args: []string{"-c", file},
-			Probe: answers("http://" + l.Places[i].Monitor + "/healthz?js-meta-only=true")})
+			Probe:   answers("http://" + l.Places[i].Monitor + "/healthz?js-meta-only=true"),
+			Restart: proc.Restart{Limit: 1000, Window: time.Minute, MinBackoff: restOfNATS, MaxBackoff: restOfNATS}})
 		if err != nil {
 			return nil, err
 		}

@@ -108,7 +108,7 @@ func TestComposeCluster(t *testing.T) {
 	if len(servers) != brokerServers {
 		t.Errorf("servers %v", servers)
 	}
-	line := regexp.MustCompile(`(?m)^ +(server|balance) .*\n| on-marked-down shutdown-sessions|^#.*\n`)
+	line := regexp.MustCompile(`(?m)^ +(server|balance|option redispatch) .*\n| slowstart 20s| on-marked-down shutdown-sessions|^ *#.*\n`)
 	read := func(name string) (whole, plain string) {
 		b, err := os.ReadFile(filepath.Join(composeDir, name))
 		if err != nil {

@@ -39,6 +39,7 @@ defaults
   timeout connect 2s
   timeout client 1h
   timeout server 1h
+  option redispatch 1
   default-server inter 1s fall 2 rise 1 on-marked-down shutdown-sessions
 
 frontend https
@@ -65,6 +66,7 @@ backend alive
 listen mqtt
   bind {{.MQTT}}
   balance leastconn
+  default-server slowstart 20s # robots that lost their server do not all go to the one that has just started
 {{- range .NATS}}
   server {{.Name}} {{.Addr}} check
 {{- end}}

@@ -2,6 +2,7 @@ package storms
 
 import (
 	"context"
+	"encoding/csv"
 	"fmt"
 	"net/http"
 	"os"
@@ -101,6 +102,8 @@ func (c *cluster) balance(ctx context.Context, name string, servers map[string]s
 	for server, addr := range servers {
 		conf += fmt.Sprintf(" server %s %s check inter 1s fall 2 rise 1 slowstart 20s on-marked-down shutdown-sessions\n", server, addr)
 	}
+	c.addr[name+"-numbers"] = freeaddr.For(c.t)
+	conf += fmt.Sprintf("listen numbers\n mode http\n bind %s\n stats enable\n stats uri /\n", c.addr[name+"-numbers"])
 	file := filepath.Join(c.dir, "haproxy-"+name+".cfg")
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
 		c.t.Fatal(err)
@@ -110,6 +113,25 @@ func (c *cluster) balance(ctx context.Context, name string, servers map[string]s
 		haproxy = "/usr/sbin/haproxy" // not in everybody's search path
 	}
 	c.child(ctx, "haproxy-"+name, haproxy, "-db", "-f", file)
+}
+
+// through returns how many connections pass the HAProxy of that name.
+func (c *cluster) through(name string) (int, error) {
+	r, err := http.Get("http://" + c.addr[name+"-numbers"] + "/;csv")
+	if err != nil {
+		return 0, err
+	}
+	defer r.Body.Close()
+	rows, err := csv.NewReader(r.Body).ReadAll()
+	if err != nil {
+		return 0, err
+	}
+	for _, row := range rows { // pxname, svname, qcur, qmax, scur
+		if row[0] == name && row[1] == "FRONTEND" {
+			return strconv.Atoi(row[4])
+		}
+	}
+	return 0, fmt.Errorf("%d rows, none of %s", len(rows), name)
 }
 
 // route lets the servers reach each other by wires alone: each is told a way to each other one, and hears from none of another.
