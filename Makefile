@@ -42,7 +42,7 @@ cluster: setup-cluster build ## an installation of several machines on this one:
 	@exec bin/kenneld cluster -data $(or $(DATA),$(CURDIR)/bin/cluster) -robots $(if $(filter file,$(origin ROBOTS)),200,$(ROBOTS))
 
 .PHONY: cluster-test
-cluster-test: setup-test setup-cluster test-programs ## kills and an upgrade behind three brokers, also with 2,000 robots, and a change of the primary: about a quarter of an hour
+cluster-test: setup-test setup-cluster test-programs ## processes killed (also with 2,000 robots) and a rolling upgrade behind three brokers, and a change of the primary: about 15 minutes
 	KENNEL_CLUSTER=1 $(IN_MEMORY) $(GO_TEST) -v -count=1 -timeout 30m -run '^Test(ChaosBehindNATS|ChaosOfACrowd|RollingUpgradeBehindNATS|PrimaryChanges)$$' ./cmd/e2e/storms
 
 .PHONY: test

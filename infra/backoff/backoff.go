@@ -27,7 +27,7 @@ func (p *Pause) Next(err error) time.Duration {
 // Reset makes the next pause the shortest: an attempt succeeded.
 func (p *Pause) Reset() { p.next = 0 }
 
-// Lasted shortens the next pause by how long an attempt's success lasted, at most to Min.
+// Lasted shortens the next pause by the time that a successful attempt lasted, but never below Min.
 func (p *Pause) Lasted(d time.Duration) { p.next = max(p.next-d, p.Min) }
 
 // Jitter spreads d over half to one and a half of it.

@@ -147,7 +147,7 @@ func (c *Client) Run(ctx context.Context) error {
 			c.cfg.Log.InfoContext(ctx, "broker connection restored", logging.Addr, c.host, "up", up.Round(time.Millisecond))
 			continue
 		}
-		// A broker that takes us and drops us at once is as good as down: a connection shortens the back-off only by as long as it lasted.
+		// A broker that takes us and drops us at once is as good as down: a connection shortens the back-off only by the time that it lasted.
 		if pause.Lasted(up); up > c.cfg.MaxBackoff {
 			pause.Reset()
 		}

@@ -142,8 +142,8 @@ func find(nats string) (p programs, err error) {
 
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
 
-// restOfNATS is how long a NATS server that ended stays down: HAProxy notices, and sends robots to the others.
-const restOfNATS = 5 * time.Second
+// natsRestart is the time until a NATS server that ended is started again, so that HAProxy notices and sends its robots to the other servers.
+const natsRestart = 5 * time.Second
 
 // child keeps a program running until running ends.
 func (c *cluster) child(running context.Context, k onebox.ChildConfig) (*onebox.Child, error) {
@@ -328,7 +328,7 @@ func (c *cluster) startBrokers(running context.Context, p programs, authority *c
 	for i, file := range files {
 		k, err := c.child(running, onebox.ChildConfig{Name: natsName(i), Path: p.nats, Args: []string{"-c", file},
 			Probe:   answers("http://" + l.Places[i].Monitor + "/healthz?js-meta-only=true"),
-			Restart: proc.Restart{Limit: 1000, Window: time.Minute, MinBackoff: restOfNATS, MaxBackoff: restOfNATS}})
+			Restart: proc.Restart{Limit: 1000, Window: time.Minute, MinBackoff: natsRestart, MaxBackoff: natsRestart}})
 		if err != nil {
 			return nil, err
 		}

@@ -38,7 +38,7 @@ func BehaviourOf(name string) (Behaviour, error) {
 }
 
 // ActsOf returns how many acts robots of a behaviour do in a second on average, while so many processes store their events. A robot sends
-// a batch each Flush if an event came meanwhile; batches that come while a process waits for company are one group.
+// a batch each Flush if an event came meanwhile; batches that arrive while a process holds a group open are stored together.
 func (c Costs) ActsOf(robots, processes int, b Behaviour) map[Act]float64 {
 	const hour, day = 3600.0, 86_400.0
 	n := float64(robots)

@@ -81,7 +81,7 @@ type Costs struct {
 	RowsPerRobot    float64 `json:"postgres_per_robot"` // bytes in Postgres of a registered robot that has done nothing yet
 	RowsPerEvent    float64 `json:"postgres_per_event"` // bytes in Postgres, with indexes, as long as events are kept
 
-	GroupSeconds       float64 `json:"group_seconds"`        // from the first batch of a group until another can begin; what comes meanwhile is in it
+	GroupSeconds       float64 `json:"group_seconds"`        // from the first batch of a group until the next group can begin; batches that arrive meanwhile join it
 	EventsPerTelemetry float64 `json:"events_per_telemetry"` // that the agent makes at each period
 	EventsPerLogin     float64 `json:"events_per_login"`
 }

@@ -264,7 +264,7 @@ func TestResendUntilAnswered(t *testing.T) {
 	})
 }
 
-// Robots that came back in the same moment do not keep sending in the same moment.
+// Robots that reconnect at the same moment do not keep sending at the same moment.
 func TestFlushesSpreadAfterReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManager(t, testRoot(t), "boot-1")

@@ -128,7 +128,7 @@ func (u *uploader) send(ctx context.Context) error {
 	}
 	if now = time.Now(); !now.Before(u.wake) {
 		pause := u.conf.FlushInterval
-		if u.asked { // robots that came back together do not keep step
+		if u.asked { // robots that reconnected together do not keep sending together
 			pause, u.asked = backoff.Jitter(pause), false
 		}
 		u.until, u.wake = u.spool.endPlace(), now.Add(pause)
