@@ -6,6 +6,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -134,6 +136,60 @@ func TestComesBack(t *testing.T) {
 	}
 	if err := c.Publish(t.Context(), topics.UpTopic(me, topics.DAS), 1, false, make([]byte, topics.MaxPayload+1)); errs.KindOf(err) != errs.Invalid {
 		t.Errorf("too large: %v", err)
+	}
+}
+
+// retries is a log that hands on how long the client waits before it tries again.
+type retries struct {
+	slog.Handler
+	waits chan time.Duration
+}
+
+func (r retries) Handle(_ context.Context, rec slog.Record) error {
+	rec.Attrs(func(a slog.Attr) bool {
+		if a.Key == "retry_in" {
+			r.waits <- a.Value.Duration()
+		}
+		return true
+	})
+	return nil
+}
+
+// TestAConnectionShortensTheWait: failures lengthen the wait before the next attempt, and a connection that ends shortens it by the time that it lasted.
+func TestAConnectionShortensTheWait(t *testing.T) {
+	b := mqtttest.Start(t)
+	waits, up, fails := make(chan time.Duration, 1000), make(chan bool, 1000), 5
+	c, err := mqtt.New(mqtt.Config{
+		URL: b.URL, ClientID: string(me), TLS: b.Thing(t, me), MinBackoff: 10 * time.Millisecond, MaxBackoff: time.Hour,
+		Log: slog.New(retries{slog.NewTextHandler(io.Discard, nil), waits}),
+		Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if fails--; fails >= 0 {
+				return nil, errors.New("no way")
+			}
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		},
+		OnConnect: func(context.Context, *mqtt.Client) error { up <- true; return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	for want := 10 * time.Millisecond; want <= 160*time.Millisecond; want *= 2 {
+		if got := testwait.For(t, waits, "a failed attempt"); got < want/2 || got > want/2+want {
+			t.Errorf("waits %v, want %v give or take a half", got, want)
+		}
+	}
+	testwait.For(t, up, "a connection")
+	time.Sleep(330 * time.Millisecond) // the connection lasts longer than the next wait, 320 ms
+	b.Stop()
+	if got := testwait.For(t, waits, "the end of the connection"); got > 15*time.Millisecond {
+		t.Errorf("waits %v after a connection that lasted, want 10ms give or take a half", got)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -73,6 +73,9 @@ func TestFiles(t *testing.T) {
 	if out, err := exec.Command(haproxy, "-c", "-f", write("haproxy.cfg", text)).CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
+	if _, mqtt, _ := strings.Cut(string(text), "listen mqtt"); !strings.Contains(string(text), "option redispatch 1") || !strings.Contains(mqtt, "slowstart 20s") {
+		t.Errorf("robots that lost a NATS server all go to the one that starts, or wait for one that is gone:\n%s", text)
+	}
 	write("install/kenneld/postgres-password", []byte("word\n"))
 	files, err := l.postgresFiles(pgserver.Account{}, "/bin", func(name string) (string, error) { return name + "-password", nil })
 	if err != nil || len(files) != 2 {

@@ -108,7 +108,7 @@ func TestComposeCluster(t *testing.T) {
 	if len(servers) != brokerServers {
 		t.Errorf("servers %v", servers)
 	}
-	line := regexp.MustCompile(`(?m)^ +(server|balance|option redispatch) .*\n| slowstart 20s| on-marked-down shutdown-sessions|^ *#.*\n`)
+	line := regexp.MustCompile(`(?m)^ +(server|balance|option redispatch) .*\n| slowstart 20s| on-marked-down shutdown-sessions|^#.*\n`)
 	read := func(name string) (whole, plain string) {
 		b, err := os.ReadFile(filepath.Join(composeDir, name))
 		if err != nil {
@@ -120,7 +120,7 @@ func TestComposeCluster(t *testing.T) {
 	if _, want := read("haproxy.cfg"); got != want {
 		t.Errorf("haproxy-cluster.cfg differs from haproxy.cfg beyond its servers:\n%s", got)
 	}
-	for _, want := range append([]string{"kenneld-a:8443", "kenneld-b:8443", "kenneld-c:8443"}, servers...) {
+	for _, want := range append([]string{"kenneld-a:8443", "kenneld-b:8443", "kenneld-c:8443"}, append(servers, "option redispatch 1", "slowstart 20s")...) {
 		if !strings.Contains(whole, " "+want) {
 			t.Errorf("haproxy-cluster.cfg lacks %s", want)
 		}
