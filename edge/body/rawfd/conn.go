@@ -92,7 +92,8 @@ func (c *Conn) WriteFile(b []byte, f *os.File) (n int, err error) {
 	return n + m, err
 }
 
-// ReadFile reads from a unix socket as Read does, and returns the file that came with the bytes, or nil.
+// ReadFile reads from a unix socket as Read does, and returns the file that came with the bytes, or nil. Bytes that were sent before the file may
+// come in the same read; none that were sent after its own do.
 func (c *Conn) ReadFile(b []byte) (n int, f *os.File, err error) {
 	if len(b) == 0 {
 		return 0, nil, nil

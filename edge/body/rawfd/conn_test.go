@@ -146,6 +146,12 @@ func TestFiles(t *testing.T) {
 	if _, err := a.Write([]byte("one")); err != nil {
 		t.Fatal(err)
 	}
+	buf, all, files := make([]byte, 1<<16), []byte(nil), []*os.File(nil)
+	// Before the file is on its way: the system hands out bytes that wait together with those of a file behind them.
+	if n, got, err := b.ReadFile(buf); n != 3 || got != nil || err != nil {
+		t.Fatalf("%d bytes, %v, %v: want 3 without a file", n, got, err)
+	}
+	all = append(all, "one"...)
 	long := bytes.Repeat([]byte("two"), 1<<20) // more than there is room for at once
 	var sent sync.WaitGroup
 	sent.Go(func() {
@@ -155,7 +161,6 @@ func TestFiles(t *testing.T) {
 		f.Close()
 		a.Close()
 	})
-	buf, all, files := make([]byte, 1<<16), []byte(nil), []*os.File(nil)
 	for {
 		n, got, err := b.ReadFile(buf)
 		if err == io.EOF {
@@ -173,7 +178,7 @@ func TestFiles(t *testing.T) {
 		all = append(all, buf[:n]...)
 	}
 	sent.Wait()
-	if len(files) != 1 || string(all[:6]) != "onetwo" || len(all) != 3+len(long) {
+	if len(files) != 1 || string(all[3:6]) != "two" || len(all) != 3+len(long) {
 		t.Fatalf("%d files with %d bytes", len(files), len(all))
 	}
 	defer files[0].Close()
@@ -191,5 +196,36 @@ func TestFiles(t *testing.T) {
 	}
 	if _, err := a.WriteFile([]byte("x"), files[0]); err == nil {
 		t.Error("written to a closed connection")
+	}
+}
+
+// TestFileWithEarlierBytes: bytes that wait already come in the same read as the file behind them, and none of what follows the file's own.
+func TestFileWithEarlierBytes(t *testing.T) {
+	a, b := pair(t, "unix")
+	f, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for i, word := range []string{"one", "two", "six"} {
+		if i == 1 {
+			_, err = a.WriteFile([]byte(word), f)
+		} else {
+			_, err = a.Write([]byte(word))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []struct {
+		bytes string
+		file  bool
+	}{{"onetwo", true}, {"six", false}} {
+		buf := make([]byte, 100)
+		n, got, err := b.ReadFile(buf)
+		if string(buf[:n]) != want.bytes || (got != nil) != want.file || err != nil {
+			t.Errorf("%q, %v, %v: want %q, a file: %v", buf[:n], got, err, want.bytes, want.file)
+		}
+		_ = got.Close()
 	}
 }
