@@ -148,10 +148,11 @@ func TestFiles(t *testing.T) {
 	}
 	buf, all, files := make([]byte, 1<<16), []byte(nil), []*os.File(nil)
 	// Before the file is on its way: the system hands out bytes that wait together with those of a file behind them.
-	if n, got, err := b.ReadFile(buf); n != 3 || got != nil || err != nil {
+	n, got, err := b.ReadFile(buf)
+	if n != 3 || got != nil || err != nil {
 		t.Fatalf("%d bytes, %v, %v: want 3 without a file", n, got, err)
 	}
-	all = append(all, "one"...)
+	all = append(all, buf[:n]...)
 	long := bytes.Repeat([]byte("two"), 1<<20) // more than there is room for at once
 	var sent sync.WaitGroup
 	sent.Go(func() {
@@ -178,7 +179,7 @@ func TestFiles(t *testing.T) {
 		all = append(all, buf[:n]...)
 	}
 	sent.Wait()
-	if len(files) != 1 || string(all[3:6]) != "two" || len(all) != 3+len(long) {
+	if len(files) != 1 || string(all[:6]) != "onetwo" || len(all) != 3+len(long) {
 		t.Fatalf("%d files with %d bytes", len(files), len(all))
 	}
 	defer files[0].Close()
